@@ -1,4 +1,14 @@
 -- +goose Up
+-- A tenant's data keys, wrapped by the operator's key-encryption keys.
+create table data_keys (
+    tenant_id   uuid not null references tenants,
+    data_key_id uuid not null,
+    kek         text not null,
+    wrapped     bytea not null,
+    created_at  timestamptz not null default now(),
+    primary key (tenant_id, data_key_id)
+);
+
 create table provider_keys (
     tenant_id       uuid not null references tenants,
     provider_key_id uuid not null,
@@ -90,7 +100,7 @@ do $$
 declare
     t text;
 begin
-    foreach t in array array['provider_keys', 'customers', 'api_keys', 'limits'] loop
+    foreach t in array array['data_keys', 'provider_keys', 'customers', 'api_keys', 'limits'] loop
         execute format('alter table %I enable row level security', t);
         execute format('alter table %I force row level security', t);
         execute format('create policy tenant on %I to weir_app using (tenant_id = app_tenant()) with check (tenant_id = app_tenant())', t);
@@ -104,4 +114,4 @@ create policy lookup on api_keys for select to weir_lookup using (true);
 grant select on api_keys to weir_lookup;
 
 -- +goose Down
-drop table limits, api_keys, customers, provider_keys;
+drop table limits, api_keys, customers, provider_keys, data_keys;

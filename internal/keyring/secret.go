@@ -1,0 +1,54 @@
+package keyring
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+)
+
+const redacted = "[redacted]"
+
+// Secret is a credential in the clear. It prints, logs and marshals as
+// "[redacted]"; only Reveal gives it out, and only internal/catalogue, which
+// puts it into the Authorization header of an outbound call, may call that.
+type Secret struct{ value string }
+
+// NewSecret wraps a credential.
+func NewSecret(value string) Secret { return Secret{value} }
+
+// Reveal is the credential itself.
+func (s Secret) Reveal() string { return s.value }
+
+// IsZero tells whether there is no credential.
+func (s Secret) IsZero() bool { return s.value == "" }
+
+// Last4 is what may be shown of it. A secret of fewer than 12 characters shows
+// nothing.
+func (s Secret) Last4() string {
+	if len(s.value) < 12 {
+		return ""
+	}
+	return s.value[len(s.value)-4:]
+}
+
+// Fingerprint tells two secrets apart without saying what they are: the first
+// eight bytes of the SHA-256 of a labelled copy, in hex.
+func (s Secret) Fingerprint() string {
+	sum := sha256.Sum256([]byte("weir provider key fingerprint\x00" + s.value))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (s Secret) String() string { return redacted }
+
+// GoString is what %#v prints.
+func (s Secret) GoString() string { return redacted }
+
+// Format covers every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// MarshalText covers JSON and friends.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// LogValue covers slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
