@@ -62,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := provision(ctx, s.URL(Superuser, "postgres")); err != nil {
+	if err := Do(ctx, s.URL(Superuser, "postgres"), provision); err != nil {
 		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil

@@ -33,7 +33,11 @@ func launcher(dir string, shares bool) error {
 	ctx := context.Background()
 	var at Address
 	if shares {
-		shared, started, err := Share(ctx, Options{Dir: dir, Fast: true})
+		started := false
+		shared, err := Share(ctx, Options{Dir: dir, Fast: true}, func(context.Context, Address) error {
+			started = true
+			return nil
+		})
 		if err != nil {
 			return err
 		}

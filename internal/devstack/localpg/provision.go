@@ -16,21 +16,22 @@ const (
 	Database  = "weir"
 )
 
-// answers is nil once the server takes a connection.
-func answers(ctx context.Context, url string) error {
+// Do runs f on a connection that it opens and closes.
+func Do(ctx context.Context, url string, f func(context.Context, *pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
-	return conn.Close(ctx)
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return f(ctx, conn)
 }
 
-func provision(ctx context.Context, superURL string) error {
-	conn, err := pgx.Connect(ctx, superURL)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
+// answers is nil once the server takes a connection.
+func answers(ctx context.Context, url string) error {
+	return Do(ctx, url, func(context.Context, *pgx.Conn) error { return nil })
+}
+
+func provision(ctx context.Context, conn *pgx.Conn) error {
 	if err := CreateOwner(ctx, conn); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func provision(ctx context.Context, superURL string) error {
 	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", Database).Scan(&there); err != nil || there {
 		return err
 	}
-	_, err = conn.Exec(ctx, fmt.Sprintf("create database %s owner %s", Database, Owner))
+	_, err := conn.Exec(ctx, fmt.Sprintf("create database %s owner %s", Database, Owner))
 	return err
 }
 

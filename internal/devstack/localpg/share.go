@@ -31,29 +31,56 @@ door=$1 ended=$2; shift 2
 `
 
 // Share joins the server that other processes run in o.Dir, or starts it. It
-// ends when the last process that shares it has ended, killed or not. Started
-// tells that this call started it, so that nobody else uses it yet. Calls of
-// several processes wait for each other.
-func Share(ctx context.Context, o Options) (at Address, started bool, err error) {
+// ends when the last process that shares it has ended, killed or not. When this
+// call started it, fresh runs before anybody else can come. Calls of several
+// processes wait for each other.
+func Share(ctx context.Context, o Options, fresh func(context.Context, Address) error) (Address, error) {
 	if err := os.MkdirAll(o.Dir, 0o711); err != nil {
-		return Address{}, false, err
+		return Address{}, err
 	}
 	lock := flock.New(filepath.Join(o.Dir, "lock"))
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return Address{}, false, fmt.Errorf("waiting for another process to start postgres: %w", err)
+		return Address{}, fmt.Errorf("waiting for another process to start postgres: %w", err)
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 	if at, err := join(ctx, filepath.Join(o.Dir, "server")); err == nil {
-		return at, false, nil
+		return at, nil
 	}
 	c, err := prepare(ctx, o)
 	if err != nil {
-		return Address{}, false, err
+		return Address{}, err
 	}
 	if err := pastLeftovers(ctx, c.runShared); err != nil {
-		return Address{}, false, err
+		return Address{}, err
 	}
-	return c.Address, true, nil
+	return c.Address, fresh(ctx, c.Address)
+}
+
+// RemoveUnused removes the folder of a shared server with all its data, unless
+// a process uses it.
+func RemoveUnused(dir string) error {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if free, err := lock.TryLock(); err != nil || !free {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	home, err := filepath.EvalSymlinks(filepath.Join(dir, "server"))
+	if errors.Is(err, os.ErrNotExist) {
+		return os.RemoveAll(dir)
+	}
+	if err != nil {
+		return err
+	}
+	fd, err := openDoor(home)
+	if err == nil {
+		return syscall.Close(fd)
+	}
+	return errors.Join(os.RemoveAll(home), os.RemoveAll(dir))
+}
+
+// openDoor is an error when nobody looks after a server.
+func openDoor(home string) (int, error) {
+	return syscall.Open(filepath.Join(home, "door"), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 }
 
 // join makes this process a holder of a server that runs for others. The pipe
@@ -64,7 +91,7 @@ func join(ctx context.Context, home string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
-	fd, err := syscall.Open(filepath.Join(home, "door"), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	fd, err := openDoor(home)
 	if err != nil {
 		return Address{}, err
 	}
@@ -94,7 +121,7 @@ func greet(ctx context.Context, door int, home string) (Address, error) {
 		return Address{}, errors.New("the server is not ready")
 	}
 	at := Address{socketDir: lines[4]}
-	return at, provision(ctx, at.URL(Superuser, "postgres"))
+	return at, Do(ctx, at.URL(Superuser, "postgres"), provision)
 }
 
 // unique is a name that no other process and no earlier life uses: an ending
@@ -110,7 +137,7 @@ func (c cluster) runShared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer syscall.Close(hold)
+	defer func() { _ = syscall.Close(hold) }()
 	log, err := c.openLog()
 	if err != nil {
 		return err

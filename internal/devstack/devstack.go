@@ -1,0 +1,100 @@
+// Package devstack runs everything that Weir needs from outside, Postgres and
+// NATS, out of one folder, for development and for tests of the whole.
+//
+// Production binaries do not link it: they are told where their database and
+// their bus are, or do not start.
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"weir/internal/devstack/localpg"
+	"weir/internal/devstack/locate"
+)
+
+// Options say where a stack lives and what it is for.
+type Options struct {
+	Dir   string // all data of the stack; one stack at a time
+	PGBin string // folder of Postgres binaries; "" searches
+	Fast  bool   // for tests: data need not survive a power cut
+
+	// Migrate brings the database to the present schema as the given owner.
+	Migrate func(ctx context.Context, ownerURL string) error
+}
+
+// Stack is a running Postgres and NATS, with the schema in place.
+type Stack struct {
+	locate.Description
+	dir     string
+	pg      *localpg.Server
+	nats    *NATS
+	release func() error
+}
+
+// Start takes the folder, starts both servers on the data that is there and
+// brings the schema up to date. It is ErrRunning (of locate) when another stack
+// has the folder. The context bounds the start only.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	release, err := locate.Lock(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{dir: o.Dir, release: release}
+	if err := s.start(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *Stack) start(ctx context.Context, o Options) error {
+	var err error
+	if s.pg, err = localpg.Start(ctx, localpg.Options{Dir: filepath.Join(o.Dir, "postgres"), Bin: o.PGBin, Fast: o.Fast}); err != nil {
+		return err
+	}
+	if s.nats, err = StartNATS(NATSOptions{Dir: filepath.Join(o.Dir, "nats")}); err != nil {
+		return err
+	}
+	s.Description = locate.Description{
+		OwnerURL:  s.pg.URL(localpg.Owner, localpg.Database),
+		AppURL:    s.pg.URL(localpg.App, localpg.Database),
+		WorkerURL: s.pg.URL(localpg.Worker, localpg.Database),
+		NATSURL:   s.nats.URL(),
+	}
+	if err := o.Migrate(ctx, s.OwnerURL); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if err := localpg.Do(ctx, s.SuperURL(), localpg.EnableLogins); err != nil {
+		return err
+	}
+	return locate.Publish(s.dir, s.Description)
+}
+
+// SuperURL connects as a superuser: for tests that look at what no role of
+// ours may see.
+func (s *Stack) SuperURL() string { return s.pg.URL(localpg.Superuser, localpg.Database) }
+
+// Announce publishes where the service itself answers, for programs that look
+// for the running stack.
+func (s *Stack) Announce(baseURL string) error {
+	s.BaseURL = baseURL
+	return locate.Publish(s.dir, s.Description)
+}
+
+// DatabaseGone is closed when Postgres has ended, by Stop or by itself.
+func (s *Stack) DatabaseGone() <-chan struct{} { return s.pg.Done() }
+
+// Stop ends both servers and gives the folder back; data stays. When ctx ends
+// first, Postgres is stopped the hard way and recovers at the next start.
+func (s *Stack) Stop(ctx context.Context) error {
+	err := locate.Withdraw(s.dir)
+	if s.nats != nil {
+		s.nats.Stop()
+	}
+	if s.pg != nil {
+		err = errors.Join(err, s.pg.Stop(ctx))
+	}
+	return errors.Join(err, s.release())
+}
