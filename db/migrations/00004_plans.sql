@@ -47,7 +47,6 @@ create table subscriptions (
     status          text not null check (status in ('active', 'ended')),
     started_at      timestamptz not null,
     ended_at        timestamptz,
-    anchor_day      integer not null check (anchor_day between 1 and 31),
     zone            text not null,
     created_at      timestamptz not null default now(),
     primary key (tenant_id, subscription_id),

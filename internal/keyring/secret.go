@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 const redacted = "[redacted]"
@@ -22,6 +23,12 @@ func (s Secret) Reveal() string { return s.value }
 
 // IsZero tells whether there is no credential.
 func (s Secret) IsZero() bool { return s.value == "" }
+
+// Printable tells whether the secret can stand in a header: printable ASCII
+// without spaces, at most 4,096 characters. No secret at all is printable.
+func (s Secret) Printable() bool {
+	return len(s.value) <= 4096 && strings.IndexFunc(s.value, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
 
 // Last4 is what may be shown of it. A secret of fewer than 12 characters shows
 // nothing.

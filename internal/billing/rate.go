@@ -1,0 +1,55 @@
+package billing
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"weir/internal/limits"
+	"weir/internal/usage"
+)
+
+// fallback is the class whose price counts where a class has no line of its
+// own: a provider that has no price for cached input charges it as input.
+var fallback = map[usage.Class]usage.Class{usage.CachedInput: usage.Input, usage.CacheWrite: usage.Input, usage.Reasoning: usage.Output}
+
+// Price is one line of a plan's price list.
+type Price struct {
+	ID               uuid.UUID
+	Models           string // pattern; "*" is every model
+	Class            usage.Class
+	MicrosPerMillion int64 // millionths of the currency for a million tokens, requests or units
+}
+
+// RatesFor picks the price lines that count for a model: for each class the
+// line whose pattern is most specific (an exact name, then the longest literal
+// text), so that exactly one line prices a token. A class without a line takes
+// its fallback's; without that either, it costs nothing.
+func RatesFor(prices []Price, model string) []usage.Rate {
+	best := map[usage.Class]Price{}
+	for _, p := range prices {
+		l := limits.Limit{Models: []string{p.Models}}
+		if old, found := best[p.Class]; l.Applies(model) && (!found || specificity(p.Models) > specificity(old.Models)) {
+			best[p.Class] = p
+		}
+	}
+	var out []usage.Rate
+	for _, c := range usage.Classes {
+		p, found := best[c]
+		if !found {
+			p, found = best[fallback[c]]
+		}
+		if found {
+			out = append(out, usage.Rate{Price: p.ID, Class: c, MicrosPerMillion: p.MicrosPerMillion})
+		}
+	}
+	return out
+}
+
+func specificity(pattern string) int {
+	literal := len(strings.ReplaceAll(pattern, "*", ""))
+	if !strings.Contains(pattern, "*") {
+		return 1_000_000 + literal
+	}
+	return literal
+}

@@ -1,0 +1,222 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+// KeyKind says what an API key is for; neither kind does the other's work.
+type KeyKind string
+
+// The kinds of API key.
+const (
+	ForCustomer KeyKind = "customer"   // gateway and decision API
+	Management  KeyKind = "management" // REST API
+)
+
+// APIKey is a credential of ours. Its secret is not kept.
+type APIKey struct {
+	ID         uuid.UUID
+	Counter    uuid.UUID // usage and ledgers hang on this; a rotated pair shares it
+	Kind       KeyKind
+	Customer   uuid.UUID // of a customer key
+	Name       string
+	First4     string
+	Last4      string
+	Test       bool     // reaches the practice provider only
+	Scopes     []string // of a management key
+	Models     []string // nil: every model
+	IPAllow    []netip.Prefix
+	Limits     []limits.Limit
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+	LastUsedAt *time.Time
+}
+
+// IssuedKey is a new key with its secret, which is shown this once.
+type IssuedKey struct {
+	APIKey
+	Secret string
+}
+
+// NewAPIKey is what a key starts from.
+type NewAPIKey struct {
+	Kind      KeyKind
+	Customer  uuid.UUID
+	Name      string
+	Test      bool
+	Scopes    []string
+	Models    []string
+	IPAllow   []netip.Prefix
+	Limits    []limits.Limit
+	ExpiresAt *time.Time
+}
+
+// AddAPIKey makes a key and returns its secret, once.
+func (s *Service) AddAPIKey(ctx context.Context, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
+	n, err := n.checked(s.now())
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	var k IssuedKey
+	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if n.Kind == ForCustomer {
+			if _, err := ReadCustomer(ctx, tx, tenant, n.Customer); err != nil {
+				return err
+			}
+		}
+		if k, err = s.insertKey(ctx, tx, tenant, n); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "api_key.created", id.APIKey.Format(k.ID), map[string]string{"name": k.Name, "kind": string(k.Kind), "last4": k.Last4})
+	})
+	return k, conflict(err)
+}
+
+func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
+	secret := newSecret(n.Test)
+	k := IssuedKey{Secret: secret, APIKey: APIKey{
+		ID: id.New(), Kind: n.Kind, Customer: n.Customer, Name: n.Name, Test: n.Test, Scopes: n.Scopes, Models: n.Models,
+		IPAllow: n.IPAllow, CreatedAt: s.now().UTC().Truncate(time.Microsecond), ExpiresAt: n.ExpiresAt,
+	}}
+	k.Counter = k.ID
+	k.First4, k.Last4 = shown(secret)
+	if k.Scopes == nil {
+		k.Scopes = []string{}
+	}
+	_, err := tx.Exec(ctx, `
+		insert into api_keys (tenant_id, api_key_id, counter_id, kind, customer_id, name, secret_hash, first4, last4,
+		                      test, scopes, models, ip_allow, created_at, expires_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		tenant, k.ID, k.Counter, string(k.Kind), optional(k.Customer), k.Name, HashSecret(secret), k.First4, k.Last4,
+		k.Test, k.Scopes, k.Models, k.IPAllow, k.CreatedAt, k.ExpiresAt)
+	if err != nil {
+		return k, err
+	}
+	stored, err := AddLimits(ctx, tx, tenant, OwnedByAPIKey, k.ID, n.Limits)
+	k.Limits = k.placed(stored)
+	return k, err
+}
+
+// placed puts the key's limits at its scope. The ledger hangs on the counter,
+// so that a rotation resets nothing.
+func (k APIKey) placed(list []limits.Limit) []limits.Limit {
+	return Placed(list, limits.Scope{Kind: limits.ScopeAPIKey, ID: k.Counter, Name: k.Name}, "")
+}
+
+const keyColumns = `api_key_id, counter_id, kind, customer_id, name, first4, last4, test, scopes, models, ip_allow,
+	created_at, expires_at, revoked_at, last_used_at`
+
+func scanKey(row pgx.CollectableRow) (k APIKey, err error) {
+	var customer *uuid.UUID
+	err = row.Scan(&k.ID, &k.Counter, &k.Kind, &customer, &k.Name, &k.First4, &k.Last4, &k.Test, &k.Scopes, &k.Models, &k.IPAllow,
+		&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt)
+	if customer != nil {
+		k.Customer = *customer
+	}
+	return k, err
+}
+
+// APIKey reads one key with its limits.
+func (s *Service) APIKey(ctx context.Context, tenant, key uuid.UUID) (APIKey, error) {
+	var k APIKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		k, err = ReadAPIKey(ctx, tx, tenant, key)
+		return err
+	})
+	return k, err
+}
+
+// ReadAPIKey is APIKey for a caller who owns the transaction.
+func ReadAPIKey(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID) (APIKey, error) {
+	rows, err := tx.Query(ctx, `
+		select `+keyColumns+` from api_keys
+		where tenant_id = $1 and api_key_id = $2`, tenant, key)
+	if err != nil {
+		return APIKey{}, err
+	}
+	k, err := pgx.CollectExactlyOneRow(rows, scanKey)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return k, NotFound("API key")
+	}
+	if err != nil {
+		return k, err
+	}
+	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByAPIKey, []uuid.UUID{key})
+	k.Limits = k.placed(byOwner[key])
+	return k, err
+}
+
+// KeyFilter narrows a list of keys; zero fields do not.
+type KeyFilter struct {
+	Kind     KeyKind
+	Customer uuid.UUID
+}
+
+// APIKeys lists keys with their limits, newest first, after an id.
+func (s *Service) APIKeys(ctx context.Context, tenant uuid.UUID, f KeyFilter, after uuid.UUID, limit int) (Page[APIKey], error) {
+	var list []APIKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select `+keyColumns+` from api_keys
+			where tenant_id = $1 and api_key_id < $2
+			  and ($3 = '' or kind = $3) and ($4::uuid is null or customer_id = $4)
+			order by api_key_id desc limit $5`, tenant, After(after), string(f.Kind), optional(f.Customer), limit+1)
+		if err != nil {
+			return err
+		}
+		if list, err = pgx.CollectRows(rows, scanKey); err != nil {
+			return err
+		}
+		ids := make([]uuid.UUID, len(list))
+		for i, k := range list {
+			ids[i] = k.ID
+		}
+		byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByAPIKey, ids)
+		for i, k := range list {
+			list[i].Limits = k.placed(byOwner[k.ID])
+		}
+		return err
+	})
+	return PageOf(list, limit, func(k APIKey) uuid.UUID { return k.ID }), err
+}
+
+// RevokeAPIKey ends a key now. Revoking it again changes nothing.
+func (s *Service) RevokeAPIKey(ctx context.Context, tenant, key uuid.UUID) (APIKey, error) {
+	var k APIKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		tag, err := tx.Exec(ctx, `
+			update api_keys set revoked_at = $3
+			where tenant_id = $1 and api_key_id = $2 and revoked_at is null`, tenant, key, s.now())
+		if err != nil {
+			return err
+		}
+		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "api_key.revoked", id.APIKey.Format(key), map[string]string{"name": k.Name, "last4": k.Last4})
+	})
+	return k, err
+}
+
+// TouchAPIKeys notes when keys were last used, to the minute or so.
+func (s *Service) TouchAPIKeys(ctx context.Context, tenant uuid.UUID, used map[uuid.UUID]time.Time) error {
+	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		for key, at := range used {
+			batch.Queue(`
+				update api_keys set last_used_at = greatest(last_used_at, $3)
+				where tenant_id = $1 and api_key_id = $2`, tenant, key, at)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}

@@ -1,0 +1,95 @@
+package tenants
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+// LimitOwner is what a limit row belongs to.
+type LimitOwner string
+
+// The owners of limits.
+const (
+	OwnedByTenant      LimitOwner = "tenant"
+	OwnedByPlanVersion LimitOwner = "plan_version"
+	OwnedByAPIKey      LimitOwner = "api_key"
+	OwnedByProviderKey LimitOwner = "provider_key"
+)
+
+// AddLimits stores the limits of an owner in their order and returns them with
+// their ids. They were checked before; the caller owns the transaction.
+func AddLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ownerID uuid.UUID, list []limits.Limit) ([]limits.Limit, error) {
+	out := make([]limits.Limit, len(list))
+	for i, l := range list {
+		l.ID = id.New()
+		weights, err := json.Marshal(l.Weights)
+		if err != nil {
+			return nil, fmt.Errorf("weights: %w", err)
+		}
+		if l.Weights == nil {
+			weights = []byte("{}")
+		}
+		models := l.Models
+		if models == nil {
+			models = []string{}
+		}
+		_, err = tx.Exec(ctx, `
+			insert into limits (tenant_id, limit_id, owner_kind, owner_id, position, dimension, win, policy,
+			                    amount, burst, models, each_model, weights, mode, outage)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			tenant, l.ID, string(owner), ownerID, i, string(l.Dimension), string(l.Window), string(l.Policy),
+			l.Amount, l.Burst, models, l.EachModel, weights, string(l.Mode), string(l.Outage))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = l
+	}
+	return out, nil
+}
+
+// LimitsOf reads the limits of several owners of one kind. Scope and zone are
+// the caller's to fill in.
+func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ids []uuid.UUID) (map[uuid.UUID][]limits.Limit, error) {
+	rows, err := tx.Query(ctx, `
+		select owner_id, limit_id, dimension, win, policy, amount, burst, models, each_model, weights, mode, outage
+		from limits
+		where tenant_id = $1 and owner_kind = $2 and owner_id = any($3)
+		order by owner_id, position`, tenant, string(owner), ids)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uuid.UUID][]limits.Limit{}
+	var l limits.Limit
+	var ownerID uuid.UUID
+	var weights []byte
+	_, err = pgx.ForEachRow(rows, []any{
+		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage,
+	}, func() error {
+		l.Weights = nil
+		if len(weights) > 2 {
+			if err := json.Unmarshal(weights, &l.Weights); err != nil {
+				return fmt.Errorf("limit %s: %w", l.ID, err)
+			}
+		}
+		out[ownerID] = append(out[ownerID], l)
+		return nil
+	})
+	return out, err
+}
+
+// Placed returns the limits as they stand at a scope, in a zone.
+func Placed(list []limits.Limit, scope limits.Scope, zone string) []limits.Limit {
+	out := make([]limits.Limit, len(list))
+	for i, l := range list {
+		l.Scope, l.Zone = scope, zone
+		out[i] = l
+	}
+	return out
+}

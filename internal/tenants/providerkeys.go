@@ -1,0 +1,186 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/catalogue"
+	"weir/internal/id"
+)
+
+const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,
+	models, models_listed, created_at, verified_at`
+
+func scanProviderKey(row pgx.CollectableRow) (k ProviderKey, err error) {
+	err = row.Scan(&k.ID, &k.Provider, &k.Name, &k.BaseURL, &k.Last4, &k.Fingerprint, &k.Status, &k.StatusReason, &k.Zone,
+		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt)
+	return k, err
+}
+
+// ProviderKey reads one provider key with its limits.
+func (s *Service) ProviderKey(ctx context.Context, tenant, key uuid.UUID) (ProviderKey, error) {
+	var k ProviderKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		k, err = readProviderKey(ctx, tx, tenant, key)
+		return err
+	})
+	return k, err
+}
+
+func readProviderKey(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID) (ProviderKey, error) {
+	rows, err := tx.Query(ctx, `
+		select `+providerKeyColumns+` from provider_keys
+		where tenant_id = $1 and provider_key_id = $2 and removed_at is null`, tenant, key)
+	if err != nil {
+		return ProviderKey{}, err
+	}
+	k, err := pgx.CollectExactlyOneRow(rows, scanProviderKey)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return k, NotFound("provider key")
+	}
+	if err != nil {
+		return k, err
+	}
+	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByProviderKey, []uuid.UUID{key})
+	k.Limits = k.placed(byOwner[key])
+	return k, err
+}
+
+// ProviderKeys lists provider keys with their limits, newest first, after an
+// id.
+func (s *Service) ProviderKeys(ctx context.Context, tenant, after uuid.UUID, limit int) (Page[ProviderKey], error) {
+	var list []ProviderKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select `+providerKeyColumns+` from provider_keys
+			where tenant_id = $1 and removed_at is null and provider_key_id < $2
+			order by provider_key_id desc limit $3`, tenant, After(after), limit+1)
+		if err != nil {
+			return err
+		}
+		if list, err = pgx.CollectRows(rows, scanProviderKey); err != nil {
+			return err
+		}
+		return placeAll(ctx, tx, tenant, list)
+	})
+	return PageOf(list, limit, func(k ProviderKey) uuid.UUID { return k.ID }), err
+}
+
+func placeAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []ProviderKey) error {
+	ids := make([]uuid.UUID, len(list))
+	for i, k := range list {
+		ids[i] = k.ID
+	}
+	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByProviderKey, ids)
+	for i, k := range list {
+		list[i].Limits = k.placed(byOwner[k.ID])
+	}
+	return err
+}
+
+// VerifyProviderKey asks the provider again and stores what it said.
+func (s *Service) VerifyProviderKey(ctx context.Context, tenant, key uuid.UUID) (ProviderKey, error) {
+	k, e, err := s.Endpoint(ctx, tenant, key)
+	if err != nil {
+		return k, err
+	}
+	k = s.verified(ctx, k, e)
+	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			update provider_keys set status = $3, status_reason = $4, models = $5, verified_at = $6
+			where tenant_id = $1 and provider_key_id = $2 and removed_at is null`,
+			tenant, key, string(k.Status), k.StatusReason, k.Models, k.VerifiedAt)
+		if err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "provider_key.verified", id.ProviderKey.Format(key), map[string]string{"status": string(k.Status)})
+	})
+	return k, err
+}
+
+// RemoveProviderKey takes a provider key out of use and forgets its secret. Its
+// name stays in history.
+func (s *Service) RemoveProviderKey(ctx context.Context, tenant, key uuid.UUID) error {
+	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			update provider_keys set removed_at = $3, sealed_secret = null
+			where tenant_id = $1 and provider_key_id = $2 and removed_at is null`, tenant, key, s.now())
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return NotFound("provider key")
+		}
+		return Audit(ctx, tx, tenant, "provider_key.removed", id.ProviderKey.Format(key), struct{}{})
+	})
+}
+
+// Endpoint opens one provider key for calling.
+func (s *Service) Endpoint(ctx context.Context, tenant, key uuid.UUID) (ProviderKey, catalogue.Endpoint, error) {
+	var k ProviderKey
+	var e catalogue.Endpoint
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if k, err = readProviderKey(ctx, tx, tenant, key); err != nil {
+			return err
+		}
+		e, err = s.endpoint(ctx, tx, tenant, k)
+		return err
+	})
+	return k, e, err
+}
+
+func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k ProviderKey) (catalogue.Endpoint, error) {
+	var sealed []byte
+	err := tx.QueryRow(ctx, `
+		select sealed_secret from provider_keys
+		where tenant_id = $1 and provider_key_id = $2`, tenant, k.ID).Scan(&sealed)
+	if err != nil {
+		return catalogue.Endpoint{}, err
+	}
+	secret, err := s.open(ctx, tx, tenant, k.ID, sealed)
+	if err != nil {
+		return catalogue.Endpoint{}, err
+	}
+	p, _ := catalogue.Lookup(k.Provider)
+	return catalogue.Endpoint{Tenant: tenant, Provider: p, BaseURL: k.BaseURL, Secret: secret}, nil
+}
+
+// Route is a usable provider key, opened.
+type Route struct {
+	Key      ProviderKey
+	Endpoint catalogue.Endpoint
+}
+
+// Routes opens every usable provider key of a tenant, oldest first. A key whose
+// secret does not open is left out; the others go on.
+func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error) {
+	var out []Route
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select `+providerKeyColumns+` from provider_keys
+			where tenant_id = $1 and removed_at is null and status in ('active', 'unverified')
+			order by provider_key_id`, tenant)
+		if err != nil {
+			return err
+		}
+		list, err := pgx.CollectRows(rows, scanProviderKey)
+		if err != nil {
+			return err
+		}
+		if err := placeAll(ctx, tx, tenant, list); err != nil {
+			return err
+		}
+		for _, k := range list {
+			e, err := s.endpoint(ctx, tx, tenant, k)
+			if err != nil {
+				return err
+			}
+			out = append(out, Route{Key: k, Endpoint: e})
+		}
+		return nil
+	})
+	return out, err
+}
