@@ -43,6 +43,15 @@ const (
 // New returns a fresh UUIDv7. It panics only when the system has no randomness.
 func New() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
+// At returns a UUIDv7 as if it were made at t, to the millisecond.
+func At(t time.Time) uuid.UUID {
+	u, ms := New(), t.UnixMilli()
+	for i := range 6 {
+		u[i] = byte(ms >> (40 - 8*i))
+	}
+	return u
+}
+
 // Format writes u with its prefix; the zero UUID is the empty string.
 func (k Kind) Format(u uuid.UUID) string {
 	if u == uuid.Nil {

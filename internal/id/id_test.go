@@ -32,6 +32,13 @@ func TestTimeIsTheInstantOfMaking(t *testing.T) {
 	}
 }
 
+func TestAtIsOrderedByItsInstant(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_123).UTC()
+	if u := At(at); !Time(u).Equal(at) || u.Version() != 7 {
+		t.Fatalf("got %v, version %d", Time(u), u.Version())
+	}
+}
+
 func TestTheZeroIDIsWrittenAsNothing(t *testing.T) {
 	if s := Customer.Format(uuid.Nil); s != "" {
 		t.Fatalf("got %q", s)

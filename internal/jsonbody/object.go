@@ -1,0 +1,159 @@
+package jsonbody
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"weir/internal/fault"
+)
+
+// Object is a JSON object whose members keep their order and their exact text,
+// so that what was validated is what goes on.
+type Object struct {
+	members []member
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// maxMembers is the most members that one object may have.
+const maxMembers = 1000
+
+// ParseObject reads an object. A second member of the same name, at any depth
+// or, in this object, in another case, is Invalid with code ambiguous_json;
+// every other fault is Invalid too.
+func ParseObject(body []byte) (*Object, error) {
+	if depth(body) > maxDepth {
+		return nil, one("", "too_deep", "The JSON is nested more than 64 levels deep.")
+	}
+	// The decoder refuses duplicates at every depth, bad UTF-8, and, through the
+	// final read, anything that follows the value.
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	value, err := d.ReadValue()
+	if err != nil {
+		return nil, parseFault(err)
+	}
+	value = value.Clone()
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, one("", "bad_json", "Something follows the JSON value; send one object.")
+	}
+	if value.Kind() != '{' {
+		return nil, one("", "wrong_type", "The body must be a JSON object.")
+	}
+	return members(value)
+}
+
+func parseFault(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return syntax(syntactic)
+	}
+	return one("", "bad_json", "The body is not valid JSON.")
+}
+
+func members(object jsontext.Value) (*Object, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(object))
+	_, _ = d.ReadToken() // {
+	o := &Object{}
+	folded := map[string]string{}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, parseFault(err)
+		}
+		m := member{name: name.String()}
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, parseFault(err)
+		}
+		m.value = value.Clone()
+		key := strings.ToLower(m.name)
+		if other, twice := folded[key]; twice {
+			return nil, one("/"+escape(m.name), "ambiguous_json", fmt.Sprintf("%q and %q differ in case only; send one of them.", other, m.name))
+		}
+		folded[key] = m.name
+		if o.members = append(o.members, m); len(o.members) > maxMembers {
+			return nil, one("", "too_many", "The object has more than 1,000 members.")
+		}
+	}
+	return o, nil
+}
+
+// escape writes a name as a segment of a JSON pointer.
+func escape(s string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
+}
+
+// Get is a member's exact text, or nil.
+func (o *Object) Get(name string) jsontext.Value {
+	for _, m := range o.members {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// Names lists the members in their order.
+func (o *Object) Names() []string {
+	out := make([]string, len(o.members))
+	for i, m := range o.members {
+		out[i] = m.name
+	}
+	return out
+}
+
+// Set replaces a member in its place, or adds it at the end.
+func (o *Object) Set(name string, value jsontext.Value) {
+	for i, m := range o.members {
+		if m.name == name {
+			o.members[i].value = value
+			return
+		}
+	}
+	o.members = append(o.members, member{name, value})
+}
+
+// Object reads a member that is an object itself; nil where it is absent or
+// null.
+func (o *Object) Object(name string) (*Object, error) {
+	v := o.Get(name)
+	if v == nil || v.Kind() == 'n' {
+		return nil, nil //nolint:nilnil // absent is no error
+	}
+	if v.Kind() != '{' {
+		return nil, one("/"+escape(name), "wrong_type", "This must be an object.")
+	}
+	return members(v)
+}
+
+// Bytes writes the object as one line of JSON.
+func (o *Object) Bytes() []byte {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o.members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, _ := jsontext.AppendQuote(nil, m.name)
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// Field makes the fault of one member.
+func Field(pointer, code, message string) *fault.Error {
+	f := fault.InvalidFields(fault.Field{Pointer: pointer, Code: code, Message: message})
+	f.Code = code
+	return f
+}
