@@ -30,9 +30,9 @@ func endOrphan(ctx context.Context, data string) error {
 		return err
 	}
 	lines := strings.Split(string(raw), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
-	if err != nil || pid <= 1 {
-		return nil // postgres says better than we could what is wrong with it
+	pid, _ := strconv.Atoi(strings.TrimSpace(lines[0]))
+	if pid <= 1 {
+		return nil // not a number: postgres says better than we could what is wrong
 	}
 	if serves(ctx, pid, data) {
 		if err := endStranger(ctx, pid, data); err != nil {
@@ -67,7 +67,7 @@ func endStranger(ctx context.Context, pid int, data string) error {
 // serves tells whether a process is the server of a data folder: that is its
 // working directory, or, where /proc does not exist, in its command line.
 func serves(ctx context.Context, pid int, data string) bool {
-	if _, err := os.Stat("/proc/self/cwd"); err == nil {
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
 		cwd, errCwd := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid))
 		folder, errData := os.Stat(data)
 		return errCwd == nil && errData == nil && os.SameFile(cwd, folder)

@@ -14,10 +14,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrNotRunning: no stack runs in the folder.
+// ErrNotRunning says that no stack runs in the folder.
 var ErrNotRunning = errors.New("no development stack runs here")
 
-// ErrRunning: another stack runs in the folder.
+// ErrRunning says that another stack runs in the folder.
 var ErrRunning = errors.New("another development stack runs here")
 
 // Description says how the parts of a running stack are reached. It holds

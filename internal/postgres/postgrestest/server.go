@@ -41,7 +41,7 @@ var shared = sync.OnceValues(func() (*server, error) {
 		return nil, err
 	}
 	if given := os.Getenv("WEIR_TEST_DATABASE_URL"); given != "" {
-		return givenServer(ctx, given, hash)
+		return givenServer(given, hash)
 	}
 	return ownServer(ctx, hash)
 })
@@ -101,7 +101,7 @@ func sweep(base, hash string) error {
 func baseFolder() (string, error) {
 	parent := os.TempDir()
 	var shm syscall.Statfs_t
-	if err := syscall.Statfs("/dev/shm", &shm); err == nil && int64(shm.Bavail)*int64(shm.Bsize) > 1<<30 {
+	if err := syscall.Statfs("/dev/shm", &shm); err == nil && shm.Bavail*uint64(shm.Bsize) > 1<<30 {
 		parent = "/dev/shm"
 	}
 	base := filepath.Join(parent, fmt.Sprintf("weir-test-%d", os.Geteuid()))
@@ -137,7 +137,7 @@ func dropAbandoned(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func givenServer(ctx context.Context, given, hash string) (*server, error) {
+func givenServer(given, hash string) (*server, error) {
 	u, err := url.Parse(given)
 	if err != nil {
 		return nil, errors.New("WEIR_TEST_DATABASE_URL is no URL")

