@@ -1,0 +1,147 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+// Handler does the work of one message. Nil means that it is done for good, and
+// the message goes; an error (or the end of the process) means that it comes
+// again, to this worker or another. It may take as long as it needs: the server
+// is told meanwhile that the message is in hand. Two handlers may hold one
+// message at a time, so the work must bear being done twice.
+type Handler func(ctx context.Context, m Message) error
+
+// ConsumeOptions bound one consuming process. All processes with the same name
+// share the messages.
+type ConsumeOptions struct {
+	Name     string
+	Parallel int           // messages in hand at once; 0: 1
+	AckWait  time.Duration // how long a silent worker keeps its message; 0: 30 s
+	Log      *slog.Logger
+}
+
+// Consume hands messages to h until ctx ends, and returns ctx's error once the
+// last handler has returned. A server that is away, and a stream or consumer
+// that was deleted, are waited for and made again.
+func (c *Conn) Consume(ctx context.Context, o ConsumeOptions, h Handler) error {
+	if o.Parallel == 0 {
+		o.Parallel = 1
+	}
+	if o.AckWait == 0 {
+		o.AckWait = 30 * time.Second
+	}
+	wait := backoff{least: 100 * time.Millisecond, most: 5 * time.Second}
+	for {
+		began := time.Now()
+		err := c.consume(ctx, o, h)
+		if ctx.Err() != nil {
+			_ = c.nc.FlushTimeout(time.Second)
+			return ctx.Err()
+		}
+		if time.Since(began) > wait.most {
+			wait.reset()
+		}
+		o.Log.Warn("usage consumer interrupted", "error", err)
+		wait.sleep(ctx)
+	}
+}
+
+func (c *Conn) consume(ctx context.Context, o ConsumeOptions, h Handler) error {
+	if err := c.EnsureStream(ctx); err != nil {
+		return err
+	}
+	cons, err := c.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		Durable:       o.Name,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       o.AckWait,
+		MaxDeliver:    -1,
+		MaxAckPending: 1024,
+	})
+	if err != nil {
+		return err
+	}
+	it, err := cons.Messages(jetstream.PullMaxMessages(2*o.Parallel), jetstream.PullHeartbeat(2*time.Second), jetstream.PullExpiry(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, it.Stop)()
+	var inHand errgroup.Group
+	inHand.SetLimit(o.Parallel)
+	defer inHand.Wait()
+	for {
+		m, err := it.Next()
+		if err != nil {
+			it.Stop()
+			return err
+		}
+		inHand.Go(func() error { handle(ctx, o, h, m); return nil })
+	}
+}
+
+// handle keeps the message in hand while h works, and acknowledges it only when
+// h is done.
+func handle(ctx context.Context, o ConsumeOptions, h Handler, m jetstream.Msg) {
+	stop := inProgress(m, o.AckWait/3)
+	err := h(ctx, message(m))
+	stop()
+	if err == nil {
+		err = m.Ack()
+	} else if ctx.Err() != nil {
+		_ = m.Nak()
+		return
+	} else {
+		_ = m.NakWithDelay(time.Second)
+	}
+	if err != nil {
+		o.Log.Warn("usage message not finished", "subject", m.Subject(), "error", err)
+	}
+}
+
+// inProgress tells the server at every interval that m is in hand, until the
+// function that it returns is called.
+func inProgress(m jetstream.Msg, every time.Duration) (stop func()) {
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				_ = m.InProgress()
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+func message(m jetstream.Msg) Message {
+	h := make(map[string]string, len(m.Headers()))
+	for k := range m.Headers() {
+		h[k] = m.Headers().Get(k)
+	}
+	return Message{Subject: m.Subject(), ID: h[jetstream.MsgIDHeader], Header: h, Body: m.Data()}
+}
+
+// backoff doubles a wait from least to most.
+type backoff struct {
+	least, most, next time.Duration
+}
+
+func (b *backoff) reset() { b.next = 0 }
+
+func (b *backoff) sleep(ctx context.Context) {
+	b.next = min(max(b.next*2, b.least), b.most)
+	select {
+	case <-ctx.Done():
+	case <-time.After(b.next):
+	}
+}

@@ -1,0 +1,96 @@
+// Package queuetest runs a NATS server with JetStream inside a test.
+package queuetest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"weir/internal/queue"
+)
+
+// Server is one NATS server on a port of its own, with its store in a directory
+// of the test. It can be stopped and started again on the same port and store.
+type Server struct {
+	URL string
+
+	t    testing.TB
+	dir  string
+	port int
+	srv  *server.Server
+}
+
+// New starts a server that ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := NewStopped(t)
+	s.Start()
+	return s
+}
+
+// NewStopped is a server that has an address but does not run yet.
+func NewStopped(t testing.TB) *Server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	s := &Server{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: port, URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start runs the server on what its store holds.
+func (s *Server) Start() {
+	s.t.Helper()
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir,
+		NoSigs: true, NoLog: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 8 << 30,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(10 * time.Second) {
+		s.t.Fatal("queuetest: the server did not come up within 10 s")
+	}
+	s.srv = srv
+}
+
+// Stop ends the server; its store stays.
+func (s *Server) Stop() {
+	if s.srv != nil {
+		s.srv.Shutdown()
+		s.srv.WaitForShutdown()
+		s.srv = nil
+	}
+}
+
+// Wipe forgets everything that a stopped server stored.
+func (s *Server) Wipe() {
+	s.t.Helper()
+	if s.srv != nil {
+		s.t.Fatal("queuetest: wiping a server that runs")
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Connect is a connection that ends with the test.
+func (s *Server) Connect() *queue.Conn {
+	s.t.Helper()
+	c, err := queue.Connect(queue.Options{URL: s.URL, Name: "test", StreamBytes: 1 << 30})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}

@@ -1,0 +1,66 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	stream   = "USAGE"
+	subjects = "usage.v1.*"
+
+	// MaxBody is the largest body of a message.
+	MaxBody = 768 << 10
+
+	maxMessage      = 1 << 20
+	duplicateWindow = 2 * time.Minute
+)
+
+// Subject is where the events of a shard go.
+func Subject(shard int) string { return fmt.Sprintf("usage.v1.%d", shard) }
+
+// EnsureStream makes the stream as it must be, or corrects it; it is called by
+// both ends, whenever they find it missing.
+//
+// Retention is that of a work queue: a message goes when a worker acknowledges
+// it, so the stream holds only what waits, and a full stream (which refuses new
+// messages) means that workers are behind and nothing else. History is kept by
+// the instances and by Postgres, not here.
+func (c *Conn) EnsureStream(ctx context.Context) error {
+	_, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name:       stream,
+		Subjects:   []string{subjects},
+		Retention:  jetstream.WorkQueuePolicy,
+		Storage:    jetstream.FileStorage,
+		Discard:    jetstream.DiscardNew,
+		MaxBytes:   c.o.StreamBytes,
+		MaxMsgSize: maxMessage,
+		Duplicates: duplicateWindow,
+		Replicas:   c.o.Replicas,
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Waiting is how many messages of a subject no worker has finished; 0 when the
+// stream does not exist.
+func (c *Conn) Waiting(ctx context.Context, subject string) (uint64, error) {
+	s, err := c.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return info.State.Subjects[subject], nil
+}

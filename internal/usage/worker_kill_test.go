@@ -1,0 +1,3 @@
+package usage
+
+func workerChild() {}
