@@ -139,7 +139,7 @@ func TestCallsStayBehindTheirWalls(t *testing.T) {
 	eachFile(t, func(path string, f *ast.File, at func(token.Pos) token.Position) {
 		for _, wall := range callWalls {
 			name, imported := localName(f, wall.pkg)
-			if !imported || belowAny(filepath.Dir(path), wall.in) {
+			if !imported || belowAny(path, wall.in) {
 				continue
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
@@ -149,6 +149,22 @@ func TestCallsStayBehindTheirWalls(t *testing.T) {
 				return true
 			})
 		}
+	})
+}
+
+// Secret.Reveal is told by its name: no other method may be called so.
+func TestSecretsAreRevealedInOnePlace(t *testing.T) {
+	t.Parallel()
+	eachFile(t, func(path string, f *ast.File, at func(token.Pos) token.Position) {
+		if belowAny(path, revealing) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Reveal" {
+				t.Errorf("%s:%d reveals a secret", path, at(n.Pos()).Line)
+			}
+			return true
+		})
 	})
 }
 

@@ -6,7 +6,9 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -21,6 +23,11 @@ type Options struct {
 	PGBin string // folder of Postgres binaries; "" searches
 	Fast  bool   // for tests: data need not survive a power cut
 
+	// DatabaseURL names a superuser and a database of a server that runs
+	// already, to use instead of one of our own. The roles get new passwords
+	// there at every start.
+	DatabaseURL string
+
 	// Migrate brings the database to the present schema as the given owner.
 	Migrate func(ctx context.Context, ownerURL string) error
 }
@@ -28,8 +35,10 @@ type Options struct {
 // Stack is a running Postgres and NATS, with the schema in place.
 type Stack struct {
 	locate.Description
+	SuperURL string // past row-level security: for tests that look at what no role may see
+
 	dir     string
-	pg      *localpg.Server
+	pg      *localpg.Server // nil when others run it
 	nats    *NATS
 	release func() error
 }
@@ -50,31 +59,49 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 }
 
 func (s *Stack) start(ctx context.Context, o Options) error {
-	var err error
-	if s.pg, err = localpg.Start(ctx, localpg.Options{Dir: filepath.Join(o.Dir, "postgres"), Bin: o.PGBin, Fast: o.Fast}); err != nil {
+	at, database, err := s.startPostgres(ctx, o)
+	if err != nil {
 		return err
 	}
 	if s.nats, err = StartNATS(NATSOptions{Dir: filepath.Join(o.Dir, "nats")}); err != nil {
 		return err
 	}
+	s.SuperURL = at.SuperURL(database)
 	s.Description = locate.Description{
-		OwnerURL:  s.pg.URL(localpg.Owner, localpg.Database),
-		AppURL:    s.pg.URL(localpg.App, localpg.Database),
-		WorkerURL: s.pg.URL(localpg.Worker, localpg.Database),
+		OwnerURL:  at.URL(localpg.Owner, database),
+		AppURL:    at.URL(localpg.App, database),
+		WorkerURL: at.URL(localpg.Worker, database),
 		NATSURL:   s.nats.URL(),
 	}
 	if err := o.Migrate(ctx, s.OwnerURL); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := localpg.Do(ctx, s.SuperURL(), localpg.EnableLogins); err != nil {
+	if err := localpg.Do(ctx, s.SuperURL, at.EnableLogins); err != nil {
 		return err
 	}
 	return locate.Publish(s.dir, s.Description)
 }
 
-// SuperURL connects as a superuser: for tests that look at what no role of
-// ours may see.
-func (s *Stack) SuperURL() string { return s.pg.URL(localpg.Superuser, localpg.Database) }
+func (s *Stack) startPostgres(ctx context.Context, o Options) (localpg.Address, string, error) {
+	if o.DatabaseURL != "" {
+		return provisionElsewhere(ctx, o.DatabaseURL)
+	}
+	var err error
+	s.pg, err = localpg.Start(ctx, localpg.Options{Dir: filepath.Join(o.Dir, "postgres"), Bin: o.PGBin, Fast: o.Fast})
+	if err != nil {
+		return localpg.Address{}, "", err
+	}
+	return s.pg.Address, localpg.Database, nil
+}
+
+func provisionElsewhere(ctx context.Context, databaseURL string) (localpg.Address, string, error) {
+	at, err := localpg.Elsewhere(databaseURL, rand.Text())
+	if err != nil {
+		return localpg.Address{}, "", fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	database := cmp.Or(at.Database(), localpg.Database)
+	return at, database, at.Provision(ctx, database)
+}
 
 // Announce publishes where the service itself answers, for programs that look
 // for the running stack.
@@ -83,11 +110,17 @@ func (s *Stack) Announce(baseURL string) error {
 	return locate.Publish(s.dir, s.Description)
 }
 
-// DatabaseGone is closed when Postgres has ended, by Stop or by itself.
-func (s *Stack) DatabaseGone() <-chan struct{} { return s.pg.Done() }
+// DatabaseGone is closed when our Postgres has ended, by Stop or by itself. It
+// is nil, and blocks for ever, when others run it.
+func (s *Stack) DatabaseGone() <-chan struct{} {
+	if s.pg == nil {
+		return nil
+	}
+	return s.pg.Done()
+}
 
-// Stop ends both servers and gives the folder back; data stays. When ctx ends
-// first, Postgres is stopped the hard way and recovers at the next start.
+// Stop ends what was started and gives the folder back; data stays. When ctx
+// ends first, Postgres is stopped the hard way and recovers at the next start.
 func (s *Stack) Stop(ctx context.Context) error {
 	err := locate.Withdraw(s.dir)
 	if s.nats != nil {

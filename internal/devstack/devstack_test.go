@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"weir/internal/devstack/localpg"
 	"weir/internal/devstack/locate"
 )
 
@@ -142,6 +145,33 @@ func TestARunningStackIsFoundByItsFolder(t *testing.T) {
 	stop(t, s)
 	if _, err := locate.Describe(dir); !errors.Is(err, locate.ErrNotRunning) {
 		t.Errorf("after the stop: %v", err)
+	}
+}
+
+func TestAGivenServerIsUsedInsteadOfOurOwn(t *testing.T) {
+	t.Parallel()
+	given, err := localpg.Start(t.Context(), localpg.Options{Dir: openDir(t), Fast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = given.Stop(context.Background()) }()
+	dir := openDir(t)
+	for life := range 2 {
+		s, err := Start(t.Context(), Options{Dir: dir, DatabaseURL: given.SuperURL("own"), Migrate: migrate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, s.AppURL, "insert into facts values (1)"); n != life+1 {
+			t.Errorf("%d rows in life %d", n, life)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "postgres")); err == nil {
+			t.Error("a server of our own was made")
+		}
+		stop(t, s)
+	}
+	_, err = Start(t.Context(), Options{Dir: dir, DatabaseURL: given.SuperURL("postgres"), Migrate: migrate})
+	if err == nil || !strings.Contains(err.Error(), "name another") {
+		t.Errorf("somebody else's database was taken: %v", err)
 	}
 }
 

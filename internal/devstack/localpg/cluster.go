@@ -36,9 +36,9 @@ func pastLeftovers(ctx context.Context, start func(context.Context) error) error
 type cluster struct {
 	install
 	account
-	Address
-	home string // private folder of the account: data, run (the socket), log
-	fast bool
+	home      string // private folder of the account: data, run (the socket), log
+	socketDir string
+	fast      bool
 }
 
 func (c cluster) data() string { return filepath.Join(c.home, "data") }
@@ -187,7 +187,7 @@ func (c cluster) run(ctx context.Context) (*Server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &Server{Address: c.Address, cmd: cmd, exited: make(chan struct{})}
+	s := &Server{Address: onSocket(c.socketDir), socketDir: c.socketDir, cmd: cmd, exited: make(chan struct{})}
 	go s.wait()
 	if err := c.await(ctx, s.ended); err != nil {
 		return nil, errors.Join(err, shutDown(context.WithoutCancel(ctx), cmd.Process, s.exited))
@@ -212,7 +212,7 @@ func (c cluster) await(ctx context.Context, ended func() bool) error {
 	defer cancel()
 	var err error
 	ok := poll(ctx, func() bool {
-		err = answers(ctx, c.URL(Superuser, "postgres"))
+		err = answers(ctx, onSocket(c.socketDir))
 		return err == nil || ended()
 	})
 	switch {

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,21 +27,12 @@ type Options struct {
 	Fast  bool   // for tests: no fsync, so a power cut may lose everything
 }
 
-// Address is how a running server is reached.
-type Address struct{ socketDir string }
-
-// URL is the connection string for a role and a database on this server. There
-// is no password: whoever may enter the socket's folder may connect.
-func (a Address) URL(role, database string) string {
-	q := url.Values{"host": {a.socketDir}, "port": {"5432"}}
-	return (&url.URL{Scheme: "postgres", User: url.User(role), Path: "/" + database, RawQuery: q.Encode()}).String()
-}
-
 // Server is a running Postgres that this process started.
 type Server struct {
 	Address
-	cmd    *exec.Cmd
-	exited chan struct{} // closed once cmd has been waited for
+	socketDir string
+	cmd       *exec.Cmd
+	exited    chan struct{} // closed once cmd has been waited for
 }
 
 // Start finds or makes the data folder, ends whatever an earlier life left
@@ -62,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Do(ctx, s.URL(Superuser, "postgres"), provision); err != nil {
+	if err := s.Provision(ctx, Database); err != nil {
 		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil

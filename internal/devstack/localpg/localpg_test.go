@@ -31,27 +31,23 @@ func TestMain(m *testing.M) {
 
 func launcher(dir string, shares bool) error {
 	ctx := context.Background()
-	var at Address
 	if shares {
 		started := false
-		shared, err := Share(ctx, Options{Dir: dir, Fast: true}, func(context.Context, Address) error {
+		at, err := Share(ctx, Options{Dir: dir, Fast: true}, func(context.Context, Address) error {
 			started = true
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		at = shared
-		fmt.Println(started)
+		fmt.Printf("%t\n%s\n", started, at.SuperURL("postgres"))
 	} else {
 		s, err := Start(ctx, Options{Dir: dir})
 		if err != nil {
 			return err
 		}
-		at = s.Address
-		fmt.Println(true)
+		fmt.Printf("true\n%s\n", s.SuperURL(Database))
 	}
-	fmt.Println(at.URL(Superuser, Database))
 	select {}
 }
 
@@ -169,7 +165,7 @@ const keep = "create table kept as select 42 as n"
 
 func wantKept(t *testing.T, s *Server) {
 	t.Helper()
-	if n := one[int](t, s.URL(Superuser, Database), "select n from kept"); n != 42 {
+	if n := one[int](t, s.SuperURL(Database), "select n from kept"); n != 42 {
 		t.Errorf("kept %d, want 42", n)
 	}
 }
@@ -178,7 +174,7 @@ func TestDataOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
 	s := start(t, Options{Dir: dir})
-	mustExec(t, s.URL(Superuser, Database), keep)
+	mustExec(t, s.SuperURL(Database), keep)
 	stop(t, s)
 	wantKept(t, start(t, Options{Dir: dir}))
 }
@@ -192,7 +188,7 @@ func TestAServerWithoutFastKeepsItsWritesSafe(t *testing.T) {
 	}
 	t.Cleanup(func() { stop(t, s) })
 	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
-		if v := one[string](t, s.URL(Superuser, Database), "show "+setting); v != "on" {
+		if v := one[string](t, s.SuperURL(Database), "show "+setting); v != "on" {
 			t.Errorf("%s is %s", setting, v)
 		}
 	}
@@ -244,7 +240,7 @@ func TestAnotherProcessWithTheOldNumberIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
 	s := start(t, Options{Dir: dir})
-	mustExec(t, s.URL(Superuser, Database), keep)
+	mustExec(t, s.SuperURL(Database), keep)
 	pidFile := filepath.Join(dir, "server", "data", "postmaster.pid")
 	raw, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -286,7 +282,7 @@ func TestAClosedParentFolderIsNoObstacle(t *testing.T) {
 	} else if os.Geteuid() == 0 {
 		t.Error("the data is where the server's account cannot get")
 	}
-	mustExec(t, s.URL(Superuser, Database), keep)
+	mustExec(t, s.SuperURL(Database), keep)
 	stop(t, s)
 	wantKept(t, start(t, Options{Dir: dir}))
 }
@@ -316,7 +312,7 @@ func TestCtrlCReachesOnlyTheLauncher(t *testing.T) {
 func TestOpenConnectionsDoNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{Dir: openDir(t)})
-	conn := connect(t, s.URL(Superuser, Database))
+	conn := connect(t, s.SuperURL(Database))
 	if _, err := conn.Exec(t.Context(), "begin"); err != nil {
 		t.Fatal(err)
 	}

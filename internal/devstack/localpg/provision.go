@@ -2,6 +2,7 @@ package localpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -9,7 +10,7 @@ import (
 
 // Roles and the database, as migrations and services expect to find them.
 const (
-	Superuser = "postgres"
+	Superuser = "postgres"      // of the servers started here
 	Owner     = "weir_migrator" // owns the database and all tables, no superuser
 	App       = "weir_app"      // made by migrations, owns nothing
 	Worker    = "weir_worker"   // made by migrations, owns nothing
@@ -27,42 +28,60 @@ func Do(ctx context.Context, url string, f func(context.Context, *pgx.Conn) erro
 }
 
 // answers is nil once the server takes a connection.
-func answers(ctx context.Context, url string) error {
-	return Do(ctx, url, func(context.Context, *pgx.Conn) error { return nil })
+func answers(ctx context.Context, a Address) error {
+	return Do(ctx, a.SuperURL("postgres"), func(context.Context, *pgx.Conn) error { return nil })
 }
 
-func provision(ctx context.Context, conn *pgx.Conn) error {
-	if err := CreateOwner(ctx, conn); err != nil {
+// Provision makes a database and its owner, the role that runs migrations, if
+// they are not there. A database of another owner is an error.
+func (a Address) Provision(ctx context.Context, database string) error {
+	return Do(ctx, a.SuperURL("postgres"), func(ctx context.Context, conn *pgx.Conn) error {
+		if err := a.CreateOwner(ctx, conn); err != nil {
+			return err
+		}
+		var owner string
+		err := conn.QueryRow(ctx, "select pg_get_userbyid(datdba)::text from pg_database where datname = $1", database).Scan(&owner)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			_, err = conn.Exec(ctx, fmt.Sprintf("create database %s owner %s", pgx.Identifier{database}.Sanitize(), Owner))
+		case err == nil && owner != Owner:
+			err = fmt.Errorf("the database %s exists and belongs to %s, not to %s: name another", database, owner, Owner)
+		}
 		return err
-	}
-	var there bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", Database).Scan(&there); err != nil || there {
-		return err
-	}
-	_, err := conn.Exec(ctx, fmt.Sprintf("create database %s owner %s", Database, Owner))
-	return err
+	})
 }
 
 // CreateOwner makes the role that runs migrations, if it is not there. The
 // connection must be a superuser's.
-func CreateOwner(ctx context.Context, conn *pgx.Conn) error {
+func (a Address) CreateOwner(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", Owner).Scan(&there); err != nil || there {
+	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", Owner).Scan(&there); err != nil {
 		return err
 	}
-	_, err := conn.Exec(ctx, fmt.Sprintf("create role %s login createrole", Owner))
-	return err
+	if !there {
+		if _, err := conn.Exec(ctx, "create role "+Owner+" createrole"); err != nil {
+			return err
+		}
+	}
+	return a.enableLogin(ctx, conn, Owner)
 }
 
 // EnableLogins lets the services' roles connect, once migrations have made
 // them: without a login, since how a login is proved is the operator's choice.
-// Here the folder of the socket is the proof. The connection must be a
-// superuser's.
-func EnableLogins(ctx context.Context, conn *pgx.Conn) error {
-	for _, role := range []string{App, Worker} {
-		if _, err := conn.Exec(ctx, fmt.Sprintf("alter role %s login", role)); err != nil {
+// The connection must be a superuser's.
+func (a Address) EnableLogins(ctx context.Context, conn *pgx.Conn) error {
+	return errors.Join(a.enableLogin(ctx, conn, App), a.enableLogin(ctx, conn, Worker))
+}
+
+func (a Address) enableLogin(ctx context.Context, conn *pgx.Conn, role string) error {
+	statement := "alter role " + role + " login"
+	if a.password != "" {
+		quoted, err := conn.PgConn().EscapeString(a.password)
+		if err != nil {
 			return err
 		}
+		statement += " password '" + quoted + "'"
 	}
-	return nil
+	_, err := conn.Exec(ctx, statement)
+	return err
 }

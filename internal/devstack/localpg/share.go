@@ -53,7 +53,8 @@ func Share(ctx context.Context, o Options, fresh func(context.Context, Address) 
 	if err := pastLeftovers(ctx, c.runShared); err != nil {
 		return Address{}, err
 	}
-	return c.Address, fresh(ctx, c.Address)
+	at := onSocket(c.socketDir)
+	return at, fresh(ctx, at)
 }
 
 // RemoveUnused removes the folder of a shared server with all its data, unless
@@ -120,8 +121,8 @@ func greet(ctx context.Context, door int, home string) (Address, error) {
 	if len(lines) < 5 {
 		return Address{}, errors.New("the server is not ready")
 	}
-	at := Address{socketDir: lines[4]}
-	return at, Do(ctx, at.URL(Superuser, "postgres"), provision)
+	at := onSocket(lines[4])
+	return at, answers(ctx, at)
 }
 
 // unique is a name that no other process and no earlier life uses: an ending
@@ -159,7 +160,7 @@ func (c cluster) runShared(ctx context.Context) error {
 func (c cluster) door() string { return filepath.Join(c.home, "door") }
 
 func (c cluster) makeDoor() (int, error) {
-	old, _ := filepath.Glob(filepath.Join(c.home, "ended-*"))
+	old, _ := filepath.Glob(filepath.Join(c.home, "[eg]*-*")) // ended-, guest-
 	for _, path := range append(old, c.door()) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return 0, err

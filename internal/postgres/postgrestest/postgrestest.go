@@ -50,10 +50,10 @@ func New(t testing.TB) Database {
 		}
 	})
 	d := Database{
-		AppURL:    srv.url(localpg.App, name),
-		WorkerURL: srv.url(localpg.Worker, name),
-		OwnerURL:  srv.url(localpg.Owner, name),
-		SuperURL:  srv.superURL(name),
+		AppURL:    srv.URL(localpg.App, name),
+		WorkerURL: srv.URL(localpg.Worker, name),
+		OwnerURL:  srv.URL(localpg.Owner, name),
+		SuperURL:  srv.SuperURL(name),
 	}
 	d.App, d.Worker = open(t, d.AppURL), open(t, d.WorkerURL)
 	return d

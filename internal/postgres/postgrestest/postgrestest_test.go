@@ -93,7 +93,7 @@ func TestADatabaseIsGoneAfterItsTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if query[bool](t, srv.superURL("postgres"), "select exists (select from pg_database where datname = $1)", name) {
+	if query[bool](t, srv.SuperURL("postgres"), "select exists (select from pg_database where datname = $1)", name) {
 		t.Error("it is still there")
 	}
 }

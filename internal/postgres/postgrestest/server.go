@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,12 +24,10 @@ const (
 	templatePrefix = "weir_template_"
 )
 
-// server is where databases are made; url and superURL reach one.
+// server is where databases are made.
 type server struct {
+	localpg.Address
 	template string
-	password string // what the roles shall have: a server that is not ours may ask for one
-	url      func(role, database string) string
-	superURL func(database string) string
 }
 
 var shared = sync.OnceValues(func() (*server, error) {
@@ -69,16 +66,12 @@ func ownServer(ctx context.Context, hash string) (*server, error) {
 	}
 	at, err := localpg.Share(ctx, localpg.Options{Dir: filepath.Join(base, hash), Bin: os.Getenv("PG_BIN"), Fast: true},
 		func(ctx context.Context, at localpg.Address) error {
-			return errors.Join(sweep(base, hash), localpg.Do(ctx, at.URL(localpg.Superuser, "postgres"), dropAbandoned))
+			return errors.Join(sweep(base, hash), localpg.Do(ctx, at.SuperURL("postgres"), dropAbandoned))
 		})
 	if err != nil {
 		return nil, err
 	}
-	s := &server{
-		template: templatePrefix + hash,
-		url:      at.URL,
-		superURL: func(database string) string { return at.URL(localpg.Superuser, database) },
-	}
+	s := &server{Address: at, template: templatePrefix + hash}
 	return s, s.do(s.makeTemplate)
 }
 
@@ -138,20 +131,10 @@ func dropAbandoned(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func givenServer(given, hash string) (*server, error) {
-	u, err := url.Parse(given)
+	at, err := localpg.Elsewhere(given, "weir-test")
 	if err != nil {
-		return nil, errors.New("WEIR_TEST_DATABASE_URL is no URL")
+		return nil, fmt.Errorf("WEIR_TEST_DATABASE_URL: %w", err)
 	}
-	at := func(user *url.Userinfo, database string) string {
-		v := *u
-		v.User, v.Path = user, "/"+database
-		return v.String()
-	}
-	s := &server{
-		template: templatePrefix + hash,
-		password: "weir-test",
-		superURL: func(database string) string { return at(u.User, database) },
-	}
-	s.url = func(role, database string) string { return at(url.UserPassword(role, s.password), database) }
+	s := &server{Address: at, template: templatePrefix + hash}
 	return s, s.do(s.makeTemplate)
 }

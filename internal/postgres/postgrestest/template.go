@@ -24,19 +24,13 @@ func (s *server) makeTemplate(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || whole {
 		return err
 	}
-	if err := localpg.CreateOwner(ctx, conn); err != nil {
-		return err
-	}
-	if err := s.setPassword(ctx, conn, localpg.Owner); err != nil {
+	if err := s.CreateOwner(ctx, conn); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx, conn); err != nil {
 		return err
 	}
-	if err := localpg.EnableLogins(ctx, conn); err != nil {
-		return err
-	}
-	if err := s.setPassword(ctx, conn, localpg.App, localpg.Worker); err != nil {
+	if err := s.EnableLogins(ctx, conn); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, fmt.Sprintf("alter database %s is_template true", s.template))
@@ -50,20 +44,8 @@ func (s *server) migrate(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, fmt.Sprintf("create database %s owner %s", s.template, localpg.Owner)); err != nil {
 		return err
 	}
-	_, err := postgres.Migrate(ctx, s.url(localpg.Owner, s.template))
+	_, err := postgres.Migrate(ctx, s.URL(localpg.Owner, s.template))
 	return err
-}
-
-func (s *server) setPassword(ctx context.Context, conn *pgx.Conn, roles ...string) error {
-	for _, role := range roles {
-		if s.password == "" {
-			continue
-		}
-		if _, err := conn.Exec(ctx, fmt.Sprintf("alter role %s password '%s'", role, s.password)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // copyTemplate copies files instead of logging every page: this server neither
@@ -87,5 +69,5 @@ func (s *server) drop(name string) error {
 func (s *server) do(f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return localpg.Do(ctx, s.superURL("postgres"), f)
+	return localpg.Do(ctx, s.SuperURL("postgres"), f)
 }
