@@ -11,12 +11,13 @@ import (
 const grain = 60_000
 
 // bucket is a token bucket: a burst up to its ceiling, refilled continuously at
-// rate permits a minute. With the bounds of check.go no product exceeds 2^53.
+// rate permits a minute. With the bounds of check.go no level exceeds 2^53.
 type bucket struct {
 	rate, ceiling int64 // permits
 	level         int64 // grains; below zero is debt, never below one ceiling
 	last          int64 // ms, the latest instant seen
 	held          int64 // permits charged for calls still open
+	turn          int64 // counts the times that headroom came down
 	rooms         history
 }
 
@@ -41,6 +42,12 @@ func (b *bucket) refill(now int64) {
 	} else {
 		b.level += elapsed * b.rate
 	}
+	b.rises()
+}
+
+// rises notes that the level came up by itself.
+func (b *bucket) rises() {
+	b.turn++
 	b.rooms.fall(b.headroom())
 }
 
@@ -61,13 +68,22 @@ func (b *bucket) until(level int64) int64 {
 func (b *bucket) resize(rate, ceiling int64) {
 	used := b.headroom()
 	b.rate, b.ceiling = rate, ceiling
-	b.level = max(b.full()-used, -b.full())
-	b.rooms.fall(b.headroom())
+	b.level = b.full() - used
+	b.forgive()
 }
 
 // spend takes cost permits, into debt if need be.
 func (b *bucket) spend(cost int64) {
-	b.level = max(b.level-cost*grain, -b.full())
+	b.level -= cost * grain
+	b.forgive()
+}
+
+// forgive is the bound of debt: one ceiling.
+func (b *bucket) forgive() {
+	if b.level < -b.full() {
+		b.level = -b.full()
+		b.rises()
+	}
 }
 
 func (b *bucket) touch(l *Limit, at instant) {
@@ -99,8 +115,8 @@ func (b *bucket) after(ms int64, at instant) (time.Duration, bool) {
 func (b *bucket) charge(h *hold, _ instant) {
 	b.spend(h.amount)
 	b.held += h.amount
-	h.since = b.last
-	b.rooms.add(b.last, b.headroom())
+	h.since = b.turn
+	b.rooms.add(b.turn, b.headroom())
 }
 
 func (b *bucket) settle(h *hold, actual int64, at instant) {
@@ -109,6 +125,7 @@ func (b *bucket) settle(h *hold, actual int64, at instant) {
 		b.spend(actual - h.amount)
 	} else {
 		b.level += b.rooms.giveBack(h.since, (h.amount-actual)*grain)
+		b.turn++
 	}
 	b.lapse(h)
 	b.forget(h)

@@ -45,7 +45,7 @@ type hold struct {
 	amount    int64
 	candidate bool
 	open      bool   // the ledger counts it as held
-	since     int64  // bucket: ms on its line
+	since     int64  // bucket: its turn then
 	window    window // calendar
 }
 

@@ -97,12 +97,15 @@ func (c *charge) retained() *Limit {
 }
 
 // draw finds the ledger of each charge, or makes one that is not stored, and
-// brings it up to the instant.
+// brings it up to the instant and to the limit as it is now.
 func (m *Memory) draw(t *tenant, list []charge, at instant) {
 	for i := range list {
 		c := &list[i]
 		if k, ok := t.ledgers[c.key]; ok {
 			c.ledger, c.kept = k.ledger, true
+			if k.limit == nil || !k.limit.same(c.limit) {
+				k.limit = c.retained()
+			}
 		} else {
 			c.ledger, c.kept = m.fresh(c.limit, c.zone, at), false
 		}

@@ -8,33 +8,29 @@ import "slices"
 // more, but never more than its ceiling, so of the difference there remains what
 // every instant since had room for.
 //
-// One room stands for the calls charged from its instant on, and keeps the least
-// headroom from then until now; so rooms grow strictly with time, and those that
-// have become equal are one. Calls charged with no refill between them share a
-// room: nothing can be lost between them. At most maxRooms are kept: beyond
-// that, the two neighbours that differ least become the smaller, which gives
-// back less, never more.
+// One room stands for the calls charged from its turn on, and keeps the least
+// headroom from then until now; so rooms grow strictly, and those that have
+// become equal are one. A turn begins when the bucket refills: calls charged with
+// no refill between them share a room, for nothing can be lost between them. At
+// most maxRooms are kept: beyond that, the two neighbours that differ least
+// become the smaller, which gives back less, never more.
 type history []room
 
 type room struct {
-	since int64 // ms
+	since int64 // turn
 	least int64 // grains
-	calls int32 // open calls charged from since on, before the next room
+	calls int32 // unsettled calls charged from since on, before the next room
 }
 
 const maxRooms = 12
 
-// add notes a call charged at since, which left this headroom.
+// add notes a call charged in the turn since, which left this headroom.
 func (h *history) add(since, headroom int64) {
-	if n := len(*h); n > 0 {
+	if n := len(*h); n > 0 && (*h)[n-1].since == since {
 		last := &(*h)[n-1]
-		if last.since == since {
-			last.least = headroom
-		}
-		if last.least == headroom {
-			last.calls++
-			return
-		}
+		last.least = headroom
+		last.calls++
+		return
 	}
 	*h = append(*h, room{since, headroom, 1})
 	if len(*h) > maxRooms {
@@ -52,7 +48,7 @@ func (h *history) fall(headroom int64) {
 }
 
 // giveBack returns how much of want the bucket would still hold had the call
-// charged at since never asked for it, and takes it out of the history, so that
+// charged in the turn since never asked for it, and takes it out of the history, so that
 // no other call is given the same room.
 func (h *history) giveBack(since, want int64) int64 {
 	i := h.find(since)
@@ -71,7 +67,7 @@ func (h *history) giveBack(since, want int64) int64 {
 	return given
 }
 
-// release forgets one call charged at since; a room without calls bounds nobody.
+// release forgets one call charged in that turn; a room without calls bounds nobody.
 func (h *history) release(since int64) {
 	i := h.find(since)
 	if i < 0 {
@@ -86,8 +82,8 @@ func (h *history) release(since int64) {
 	}
 }
 
-// find is the room that stands for calls charged at since, or -1 when the
-// ledger is younger: it had no headroom before it was made.
+// find is the room that stands for calls charged in that turn, or -1 when the
+// bucket is younger than the call: it had no headroom before it was made.
 func (h history) find(since int64) int {
 	i := len(h) - 1
 	for i >= 0 && h[i].since > since {
@@ -110,9 +106,11 @@ func (h *history) merge(i int) {
 	*h = slices.Delete(*h, i, i+1)
 }
 
+// closest is the room that differs least from its older neighbour. The newest is
+// left alone: its turn may go on.
 func (h history) closest() int {
 	best := 1
-	for i := 2; i < len(h); i++ {
+	for i := 2; i < len(h)-1; i++ {
 		if h[i].least-h[i-1].least < h[best].least-h[best-1].least {
 			best = i
 		}

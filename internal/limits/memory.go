@@ -109,7 +109,7 @@ type ledger interface {
 	idle(at instant) bool
 }
 
-// kept is a ledger with the limit that it was last asked for (nil: restored).
+// kept is a ledger with the limit that it was last looked at with (nil: none yet).
 type kept struct {
 	ledger ledger
 	limit  *Limit
@@ -205,10 +205,8 @@ func (m *Memory) keep(t *tenant, charges []charge, at instant) error {
 	}
 	for i := range charges {
 		c := &charges[i]
-		if k, ok := t.ledgers[c.key]; !ok {
+		if t.ledgers[c.key] == nil {
 			t.ledgers[c.key] = &kept{c.ledger, c.retained()}
-		} else if k.limit == nil || !k.limit.same(c.limit) {
-			k.limit = c.retained()
 		}
 	}
 	return nil

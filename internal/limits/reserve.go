@@ -181,7 +181,7 @@ func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mod
 	for i := range list {
 		states[i] = list[i].state(at)
 		wait, ever := list[i].ledger.wait(1, at)
-		states[i].NextCallAfter, states[i].Never = wait, !ever
+		states[i].NextCallAfter, states[i].Never, states[i].Requested = wait, !ever, 0
 	}
 	return states, nil
 }

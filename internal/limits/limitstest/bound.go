@@ -1,0 +1,69 @@
+package limitstest
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/limits"
+)
+
+// passed is an admitted call and what it really was.
+type passed struct {
+	limits.Reservation
+	actual int64
+}
+
+// withinBound counts actual tokens by the instant of admission, over random
+// histories with many calls open at once, against what the plan page prints.
+func withinBound(t *testing.T, open Open) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t, open)
+		bucket := b.limit(limits.DimensionTokens, limits.WindowMinute, rapid.Int64Range(1, 300).Draw(rt, "rate"))
+		if rapid.Bool().Draw(rt, "bursts") {
+			bucket.Burst = bucket.Amount + rapid.Int64Range(0, 600).Draw(rt, "more")
+		}
+		calls := flood(b, rt, bucket)
+		most, _ := bucket.MaxIn60s()
+		for i, first := range calls {
+			var sum, overruns int64
+			for _, c := range calls[i:] {
+				if c.At.Sub(first.At) >= time.Minute {
+					break
+				}
+				sum += c.actual
+				overruns += max(0, c.actual-c.Estimate.Tokens.Total())
+			}
+			if sum > most+overruns {
+				rt.Fatalf("%d actual tokens in the 60 s from %s on; the bound is %d + %d", sum, first.At.Sub(Noon), most, overruns)
+			}
+		}
+	})
+}
+
+// flood takes all it can get: mostly large calls that turn out small, settled
+// whenever.
+func flood(b *bench, rt *rapid.T, l limits.Limit) []*passed {
+	var calls, unsettled []*passed
+	top := max(l.Amount, l.Burst)
+	for range rapid.IntRange(20, 200).Draw(rt, "steps") {
+		b.clock.Move(time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 2000), rapid.Int64Range(0, 30_000)).Draw(rt, "ms")) * time.Millisecond)
+		if len(unsettled) > 0 && rapid.IntRange(0, 2).Draw(rt, "settles") == 0 {
+			i := rapid.IntRange(0, len(unsettled)-1).Draw(rt, "call")
+			c := unsettled[i]
+			unsettled = append(unsettled[:i], unsettled[i+1:]...)
+			estimate := c.Estimate.Tokens.Total()
+			c.actual = rapid.OneOf(rapid.Just(int64(0)), rapid.Just(estimate), rapid.Int64Range(0, estimate+top/4)).Draw(rt, "actual")
+			b.settled(c.Reservation, c.actual)
+			continue
+		}
+		left := b.live(l)[0].Remaining
+		n := rapid.OneOf(rapid.Just(left), rapid.Int64Range(0, max(left, 1)), rapid.Int64Range(0, 10)).Draw(rt, "estimate")
+		if d := b.call([]limits.Limit{l}, n); d.Admitted {
+			c := &passed{d.Reservation, n}
+			calls, unsettled = append(calls, c), append(unsettled, c)
+		}
+	}
+	return calls
+}
