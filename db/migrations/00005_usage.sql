@@ -23,6 +23,7 @@ create table usage_events (
     local_day       timestamptz not null,
     outcome         text not null,
     requests        bigint not null,
+    refused         bigint not null,
     input_tokens    bigint not null,
     cached_input_tokens bigint not null,
     cache_write_tokens  bigint not null,
@@ -48,8 +49,11 @@ comment on column usage_events.detail is 'attempts, calendar charges, estimate, 
 create index usage_events_request on usage_events (tenant_id, request_id);
 create index usage_events_log on usage_events (tenant_id, started_at desc, event_id desc);
 
--- Sums by bucket. A dimension that a call does not have is the zero uuid or ''.
--- usage_day is keyed by the start of the tenant's civil day.
+-- Sums by bucket of the instant of admission. A dimension that a call does not
+-- have is the zero uuid or ''; so is the cost currency of a call without a price.
+-- requests counts the calls that were admitted, refused those that were not:
+-- outcome keeps which limit's dimension and window refused. usage_day is keyed
+-- by the start of the tenant's civil day.
 -- +goose StatementBegin
 do $$
 declare
@@ -68,7 +72,9 @@ begin
                 outcome         text not null,
                 test            boolean not null,
                 currency        text not null,
+                cost_currency   text not null,
                 requests        bigint not null,
+                refused         bigint not null,
                 input_tokens    bigint not null,
                 cached_input_tokens bigint not null,
                 cache_write_tokens  bigint not null,
@@ -78,8 +84,8 @@ begin
                 charge_pico     numeric(38, 0) not null,
                 cost_pico       numeric(38, 0) not null,
                 primary key (tenant_id, bucket, customer_id, counter_id, provider_key_id,
-                             model_asked, model_served, outcome, test, currency)
-            )$f$, t);
+                             model_asked, model_served, outcome, test, currency, cost_currency)
+            ) with (fillfactor = 80)$f$, t);
     end loop;
 end
 $$;
@@ -91,7 +97,7 @@ create table cap_totals (
     window_start timestamptz not null,
     used         bigint not null,
     primary key (tenant_id, ledger, window_start)
-);
+) with (fillfactor = 80);
 
 -- How far the events of one instance and shard are committed. A range set, not
 -- a number: messages may commit out of order.
@@ -101,7 +107,7 @@ create table usage_marks (
     committed   int8multirange not null,
     updated_at  timestamptz not null default now(),
     primary key (instance_id, shard)
-);
+) with (fillfactor = 50);
 
 create table instances (
     instance_id uuid primary key,
@@ -110,9 +116,13 @@ create table instances (
     seen_at     timestamptz not null,
     numbers     bigint[] not null default '{}',
     oldest_open timestamptz,
+    fresh_at    timestamptz,
+    stopped_at  timestamptz,
     retired_at  timestamptz
 );
 comment on column instances.numbers is 'the last number given out, by shard';
+comment on column instances.fresh_at is 'every call of the instance that ended before is committed';
+comment on column instances.stopped_at is 'it ended cleanly and everything of it is committed';
 
 -- What the worker could not count, kept with the reason.
 create table dead_letters (
@@ -154,21 +164,27 @@ grant select, insert, update on dead_letters to weir_worker;
 
 -- Partitions are made by whoever stores an event of a new day; the worker owns
 -- no table, so this runs as the owner. It does nothing when the day exists, and
--- refuses days that no honest event can have.
+-- refuses days that no honest event can have. Attaching lets reads and writes of
+-- other days go on, which "partition of" would not.
 -- +goose StatementBegin
 create function usage_ensure_day(day date) returns void
     language plpgsql security definer set search_path = pg_catalog, public, pg_temp
     as $$
+declare
+    partition text := 'usage_events_' || to_char(day, 'YYYYMMDD');
 begin
     if day < date '2020-01-01' or day > current_date + 40 then
         raise exception 'no partition for %', day using errcode = 'check_violation', constraint = 'usage_day_range';
     end if;
-    if to_regclass(format('public.usage_events_%s', to_char(day, 'YYYYMMDD'))) is not null then
+    if to_regclass('public.' || partition) is not null then
         return;
     end if;
     perform pg_advisory_xact_lock(hashtext('usage_ensure_day'));
-    execute format('create table if not exists public.usage_events_%s partition of public.usage_events for values from (%L) to (%L)',
-                   to_char(day, 'YYYYMMDD'), day, day + 1);
+    if to_regclass('public.' || partition) is not null then
+        return;
+    end if;
+    execute format('create table public.%I (like public.usage_events including defaults including constraints)', partition);
+    execute format('alter table public.usage_events attach partition public.%I for values from (%L) to (%L)', partition, day, day + 1);
 end
 $$;
 -- +goose StatementEnd

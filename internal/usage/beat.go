@@ -1,0 +1,97 @@
+package usage
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// beats tells the books every few seconds that the instance lives, the numbers
+// it has given, and since when a call has been open; and it sweeps the spool. The
+// last beat says that the instance stopped, if the books have all of it.
+func (p *Publisher) beats(ctx context.Context) {
+	tick := time.NewTicker(p.o.BeatEvery)
+	defer tick.Stop()
+	for {
+		if err := p.beat(ctx, false); err != nil && ctx.Err() == nil {
+			p.o.Log.Warn("instance not registered", "error", err)
+		}
+		if err := p.spool.sweep(); err != nil {
+			p.o.Log.Error("spool not swept", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = p.beat(ctx, p.spool.progress().drained()) // the next start makes it good
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Publisher) beat(ctx context.Context, stopped bool) error {
+	given := p.spool.progress().given
+	return p.db.Tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			insert into instances (instance_id, host, started_at, seen_at, numbers, oldest_open, fresh_at, stopped_at)
+			values ($1, $2, $3, now(), $4, $5, $6, case when $7 then now() end)
+			on conflict (instance_id) do update
+			set host = excluded.host, started_at = excluded.started_at, seen_at = excluded.seen_at, numbers = excluded.numbers,
+			    oldest_open = excluded.oldest_open, fresh_at = coalesce(excluded.fresh_at, instances.fresh_at), stopped_at = excluded.stopped_at`,
+			p.spool.instance, p.spool.o.Host, p.spool.started, given[:], orNull(p.spool.oldestOpen()), orNull(p.fresh.until()), stopped)
+		return err
+	})
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// freshness knows up to when the books are complete for this instance: every
+// call that ended before is committed.
+type freshness struct {
+	mu     sync.Mutex
+	fresh  time.Time
+	points []point
+}
+
+// point says that at this instant these were the last numbers given.
+type point struct {
+	at    time.Time
+	given [Shards]int64
+}
+
+const maxPoints = 128
+
+// observe looks at the spool once. Between two looks it keeps a point, so that
+// freshness moves on under steady traffic; a long outage thins the points out.
+func (f *freshness) observe(now time.Time, p progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.points = append(f.points, point{now, p.given})
+	for len(f.points) > 0 && (progress{given: f.points[0].given, missing: p.missing}).drained() {
+		f.fresh, f.points = f.points[0].at, f.points[1:]
+	}
+	if len(f.points) > maxPoints {
+		kept := f.points[:0]
+		for i, pt := range f.points {
+			if i%2 == 0 {
+				kept = append(kept, pt)
+			}
+		}
+		f.points = kept
+	}
+}
+
+// until is zero while it is not known.
+func (f *freshness) until() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fresh
+}

@@ -1,0 +1,142 @@
+package usage
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/id"
+	"weir/internal/queue"
+)
+
+const day = 24 * time.Hour
+
+// partition is the day that an event's id puts it into.
+func partition(event uuid.UUID) time.Time { return id.Time(event).Truncate(day) }
+
+// ensureDays makes the partitions that the batch needs, each in a transaction of
+// its own, so that no insert ever waits for one while it holds rows.
+func (w *Worker) ensureDays(ctx context.Context, b batch) error {
+	for _, it := range b.items {
+		d := partition(it.event.ID)
+		if _, known := w.days.Load(d); known {
+			continue
+		}
+		err := w.db.Tx(ctx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "select usage_ensure_day($1)", d)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		w.days.Store(d, true)
+	}
+	return nil
+}
+
+// commit is the one transaction. All workers lock rows in the same order:
+// events by id, the rollups and caps by key, letters by id, the mark last.
+func (w *Worker) commit(ctx context.Context, b batch) error {
+	return w.db.Tx(ctx, func(tx pgx.Tx) error {
+		stored, err := insertEvents(ctx, tx, b.items)
+		if err != nil {
+			return err
+		}
+		conflicts, err := findConflicts(ctx, tx, b.items, stored)
+		if err != nil {
+			return err
+		}
+		letters := slices.Concat(b.letters, conflicts)
+		sortLetters(letters)
+		var rest pgx.Batch
+		queueRollups(&rest, newOnes(b.items, stored))
+		queueLetters(&rest, letters, b.message)
+		queueMark(&rest, b)
+		if rest.Len() > 0 {
+			if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
+				return err
+			}
+		}
+		w.beforeCommit()
+		return nil
+	})
+}
+
+// newOnes are the events that the transaction stored: only they are added up.
+func newOnes(items []item, stored map[uuid.UUID]bool) []*Event {
+	events := make([]*Event, 0, len(stored))
+	for i := range items {
+		if stored[items[i].event.ID] {
+			events = append(events, &items[i].event)
+		}
+	}
+	return events
+}
+
+// findConflicts are the items whose id was taken by another body.
+func findConflicts(ctx context.Context, tx pgx.Tx, items []item, stored map[uuid.UUID]bool) ([]letter, error) {
+	if len(stored) == len(items) {
+		return nil, nil
+	}
+	var tenants, ids [][16]byte
+	var days []time.Time
+	old := map[uuid.UUID]item{}
+	for _, it := range items {
+		if !stored[it.event.ID] {
+			old[it.event.ID] = it
+			tenants, days, ids = append(tenants, it.event.Tenant), append(days, partition(it.event.ID)), append(ids, it.event.ID)
+		}
+	}
+	rows, err := tx.Query(ctx, `
+		select e.event_id, e.body_hash
+		from unnest($1::uuid[], $2::date[], $3::uuid[]) as k (tenant_id, day_utc, event_id)
+		join usage_events e using (tenant_id, day_utc, event_id)`, tenants, days, ids)
+	if err != nil {
+		return nil, err
+	}
+	var letters []letter
+	var event uuid.UUID
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&event, &hash}, func() error {
+		if it := old[event]; !bytes.Equal(it.hash[:], hash) {
+			letters = append(letters, it.letter(conflict))
+		}
+		return nil
+	})
+	return letters, err
+}
+
+// queueLetters keeps what was refused, with the headers it came with.
+func queueLetters(rest *pgx.Batch, letters []letter, m queue.Message) {
+	if len(letters) == 0 {
+		return
+	}
+	headers, err := encode(m.Header)
+	if err != nil {
+		headers = []byte("{}")
+	}
+	for _, l := range letters {
+		rest.Queue(`
+			insert into dead_letters (dead_letter_id, reason, subject, headers, payload, instance_id, shard, number)
+			values ($1, $2, $3, $4, $5, nullif($6, '00000000-0000-0000-0000-000000000000'::uuid), nullif($7, -1), nullif($8, 0))
+			on conflict do nothing`,
+			l.id(), l.reason, m.Subject, string(headers), l.payload, l.instance, l.place(), l.number)
+	}
+}
+
+// queueMark notes the numbers as committed, whatever became of the events.
+func queueMark(rest *pgx.Batch, b batch) {
+	if b.first == 0 {
+		return
+	}
+	rest.Queue(`
+		insert into usage_marks (instance_id, shard, committed)
+		values ($1, $2, int8multirange(int8range($3, $4, '[]')))
+		on conflict (instance_id, shard) do update
+		set committed = usage_marks.committed + excluded.committed, updated_at = now()`,
+		b.instance, b.shard, b.first, b.last)
+}

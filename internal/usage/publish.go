@@ -1,0 +1,191 @@
+package usage
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"weir/internal/postgres"
+	"weir/internal/queue"
+)
+
+// Publisher carries a spool's ended calls to the queue, and learns from Postgres
+// which of them the books have. The queue may lose what it took: an event counts
+// as delivered only when its number is committed, and what makes no progress is
+// sent again from disk. Memory is bounded by one window of runs, however long
+// the queue is away.
+type Publisher struct {
+	spool *Spool
+	queue *queue.Conn
+	db    *postgres.DB
+	keys  SigningKeys
+	o     PublisherOptions
+
+	at     position      // where reading goes on
+	sent   [Shards]int64 // the last number that was read for sending
+	resend chan int      // shards to read again
+	fresh  freshness
+}
+
+// PublisherOptions are the publisher's times; zero values mean the defaults.
+type PublisherOptions struct {
+	PollEvery   time.Duration // how often committed numbers are asked for; 500 ms
+	ResendAfter time.Duration // how long nothing may move before events are sent again; 30 s
+	BeatEvery   time.Duration // how often the instance says that it lives; 5 s
+	Log         *slog.Logger
+}
+
+// NewPublisher makes the one publisher of a spool. db is a pool of the app role.
+func NewPublisher(s *Spool, q *queue.Conn, db *postgres.DB, keys SigningKeys, o PublisherOptions) *Publisher {
+	if o.PollEvery == 0 {
+		o.PollEvery = 500 * time.Millisecond
+	}
+	if o.ResendAfter == 0 {
+		o.ResendAfter = 30 * time.Second
+	}
+	if o.BeatEvery == 0 {
+		o.BeatEvery = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &Publisher{spool: s, queue: q, db: db, keys: keys, o: o, resend: make(chan int, Shards)}
+}
+
+// Run works until ctx ends, whatever is out meanwhile, and returns nil. An
+// instance that stops calls Drained first, and closes the spool after.
+func (p *Publisher) Run(ctx context.Context) error {
+	p.firstMarks(ctx)
+	var loops sync.WaitGroup
+	loops.Go(func() { p.send(ctx) })
+	loops.Go(func() { p.follow(ctx) })
+	loops.Go(func() { p.beats(ctx) })
+	loops.Wait()
+	return nil
+}
+
+// Drained returns nil when the books have every event of the spool, or ctx's
+// error before that. It needs Run to be running.
+func (p *Publisher) Drained(ctx context.Context) error {
+	for {
+		changed := p.spool.watch()
+		if p.spool.progress().drained() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// send publishes what is durable and neither committed nor sent.
+func (p *Publisher) send(ctx context.Context) {
+	for shard, missing := range p.spool.progress().missing {
+		p.sent[shard] = missing - 1
+	}
+	for ctx.Err() == nil {
+		p.rewindAll()
+		changed := p.spool.watch()
+		runs, err := p.window()
+		if err != nil {
+			p.o.Log.Error("spool not readable", "error", err)
+		}
+		p.deliver(ctx, runs)
+		if len(runs) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case shard := <-p.resend:
+			p.rewind(shard)
+		}
+	}
+}
+
+func (p *Publisher) rewindAll() {
+	for {
+		select {
+		case shard := <-p.resend:
+			p.rewind(shard)
+		default:
+			return
+		}
+	}
+}
+
+// rewind goes back to the first event of the shard that is not committed.
+func (p *Publisher) rewind(shard int) {
+	missing := p.spool.progress().missing[shard]
+	if p.sent[shard] < missing {
+		return
+	}
+	p.sent[shard] = missing - 1
+	if pos := p.spool.find(shard, missing); pos.before(p.at) {
+		p.at = pos
+	}
+}
+
+func (p position) before(o position) bool { return p.seq < o.seq || p.seq == o.seq && p.off < o.off }
+
+const (
+	windowRuns  = 32
+	sendTimeout = 5 * time.Second
+)
+
+// deliver publishes the runs, the same ones again until the queue has taken all
+// of them or ctx ends.
+func (p *Publisher) deliver(ctx context.Context, runs []run) {
+	wait := 100 * time.Millisecond
+	for tries := 0; len(runs) > 0 && ctx.Err() == nil; tries++ {
+		left, err := p.publish(ctx, runs)
+		if len(left) == 0 {
+			return
+		}
+		if tries == 0 {
+			p.o.Log.Warn("usage events wait for the queue", "runs", len(left), "error", err)
+		}
+		if len(left) == len(runs) {
+			sleep(ctx, wait)
+			wait = min(2*wait, 5*time.Second)
+		}
+		runs = left
+		_ = p.queue.EnsureStream(ctx) // Publish says whether that helped
+	}
+}
+
+// publish returns the runs that the queue did not take, and why the first of
+// them was not.
+func (p *Publisher) publish(ctx context.Context, runs []run) ([]run, error) {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(windowRuns)
+	failed := make([]error, len(runs))
+	for i, r := range runs {
+		g.Go(func() error {
+			failed[i] = p.queue.Publish(ctx, p.keys.message(r))
+			return failed[i]
+		})
+	}
+	err := g.Wait()
+	var left []run
+	for i, r := range runs {
+		if failed[i] != nil {
+			left = append(left, r)
+		}
+	}
+	return left, err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

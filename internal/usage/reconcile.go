@@ -1,0 +1,88 @@
+package usage
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/postgres"
+)
+
+// Difference is a row of the books that the stored events do not confirm. Booked
+// or Events is empty where only the other exists.
+type Difference struct {
+	Table, Key     string
+	Booked, Events string
+}
+
+// Reconcile recomputes, from the stored events, every rollup bucket and every
+// calendar window that starts in [from, to), and returns what differs, by table
+// and key. db is a pool of the worker role. Retention bounds what can be asked:
+// minutes are kept 48 hours.
+func Reconcile(ctx context.Context, db *postgres.DB, from, to time.Time) ([]Difference, error) {
+	var all []Difference
+	err := db.Tx(ctx, func(tx pgx.Tx) error {
+		all = nil
+		for _, check := range checks {
+			rows, err := tx.Query(ctx, check.sql, from, to)
+			if err != nil {
+				return err
+			}
+			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Difference, error) {
+				d := Difference{Table: check.table}
+				return d, row.Scan(&d.Key, &d.Booked, &d.Events)
+			})
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+		}
+		return nil
+	})
+	return all, err
+}
+
+type check struct{ table, sql string }
+
+var checks = []check{
+	rollupCheck("usage_minute", "date_trunc('minute', started_at)"),
+	rollupCheck("usage_quarter", "date_bin('15 minutes', started_at, timestamptz '2000-01-01')"),
+	rollupCheck("usage_day", "local_day"),
+	{"cap_totals", `
+		with again as (
+			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, sum((c ->> 'amount')::bigint)::text as v
+			from usage_events, jsonb_array_elements(detail -> 'charges') c
+			where day_utc between $1::date - 2 and $2::date + 33
+			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2
+			group by tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz
+		), booked as (
+			select row(tenant_id, ledger, window_start)::text as k, used::text as v
+			from cap_totals where window_start >= $1 and window_start < $2
+		)` + compare},
+}
+
+// A day of admission may begin a while before the instant of admission, so a
+// window of events is read around the window of buckets.
+func rollupCheck(table, bucket string) check {
+	return check{table, `
+		with again as (
+			select row(tenant_id, ` + bucket + `, coalesce(customer_id, nil), coalesce(counter_id, nil), coalesce(provider_key_id, nil),
+			           model_asked, model_served, outcome, test, currency, coalesce(cost_currency, ''))::text as k,
+			       row(sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens),
+			           sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)))::text as v
+			from usage_events, (select '00000000-0000-0000-0000-000000000000'::uuid as nil) zero
+			where day_utc between $1::date - 1 and $2::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2
+			group by tenant_id, ` + bucket + `, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency, nil
+		), booked as (
+			select row(tenant_id, bucket, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency)::text as k,
+			       row(requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico)::text as v
+			from ` + table + ` where bucket >= $1 and bucket < $2
+		)` + compare}
+}
+
+const compare = `
+	select coalesce(booked.k, again.k), coalesce(booked.v, ''), coalesce(again.v, '')
+	from booked full join again using (k)
+	where booked.v is distinct from again.v
+	order by 1`

@@ -1,0 +1,116 @@
+package usage
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/limits"
+)
+
+// rollupKey is one row of a rollup table. A dimension that the call does not
+// have is zero. The outcome is kept as it is, refusals by dimension and window
+// too: there are few, and reports fold them.
+type rollupKey struct {
+	tenant                         uuid.UUID
+	bucket                         int64 // Unix seconds
+	customer, counter, providerKey uuid.UUID
+	asked, served                  string
+	outcome                        Outcome
+	test                           bool
+	currency, costCurrency         string
+}
+
+// sums are what a row of a rollup adds up.
+type sums struct {
+	requests, refused, units int64
+	tokens                   limits.Tokens
+	charge, cost             *big.Int
+}
+
+// The buckets of the three rollups. A call belongs to that of its admission.
+func minuteOf(e *Event) time.Time  { return e.StartedAt.Truncate(time.Minute) }
+func quarterOf(e *Event) time.Time { return e.StartedAt.Truncate(15 * time.Minute) }
+func dayOf(e *Event) time.Time     { return e.LocalDay }
+
+// tally adds the events up by bucket.
+func tally(events []*Event, bucket func(*Event) time.Time) map[rollupKey]*sums {
+	rows := make(map[rollupKey]*sums)
+	for _, e := range events {
+		k := rollupKey{
+			e.Tenant, bucket(e).Unix(), e.Customer, e.Counter, e.ProviderKey,
+			e.ModelAsked, e.ModelServed, e.Outcome, e.Test, e.Currency, e.CostCurrency,
+		}
+		s := rows[k]
+		if s == nil {
+			s = &sums{charge: new(big.Int), cost: new(big.Int)}
+			rows[k] = s
+		}
+		s.add(e)
+	}
+	return rows
+}
+
+func (s *sums) add(e *Event) {
+	s.requests += e.Requests
+	s.refused += e.Refused
+	s.units += e.Units
+	s.tokens.Input += e.Tokens.Input
+	s.tokens.CachedInput += e.Tokens.CachedInput
+	s.tokens.CacheWrite += e.Tokens.CacheWrite
+	s.tokens.Output += e.Tokens.Output
+	s.tokens.Reasoning += e.Tokens.Reasoning
+	s.charge.Add(s.charge, e.Charge.Big())
+	if e.Cost != nil {
+		s.cost.Add(s.cost, e.Cost.Big())
+	}
+}
+
+// inOrder is every key in the one order in which all workers lock rows.
+func inOrder(rows map[rollupKey]*sums) []rollupKey {
+	return slices.SortedFunc(maps.Keys(rows), func(a, b rollupKey) int {
+		return cmp.Or(
+			bytes.Compare(a.tenant[:], b.tenant[:]), cmp.Compare(a.bucket, b.bucket),
+			bytes.Compare(a.customer[:], b.customer[:]), bytes.Compare(a.counter[:], b.counter[:]), bytes.Compare(a.providerKey[:], b.providerKey[:]),
+			strings.Compare(a.asked, b.asked), strings.Compare(a.served, b.served), strings.Compare(string(a.outcome), string(b.outcome)),
+			cmp.Compare(rank(a.test), rank(b.test)), strings.Compare(a.currency, b.currency), strings.Compare(a.costCurrency, b.costCurrency),
+		)
+	})
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// capKey is one calendar window of one ledger.
+type capKey struct {
+	tenant uuid.UUID
+	ledger string
+	start  int64 // Unix seconds
+}
+
+// tallyCaps adds up what the events charged to calendar ledgers.
+func tallyCaps(events []*Event) map[capKey]int64 {
+	caps := make(map[capKey]int64)
+	for _, e := range events {
+		for _, c := range e.Charges {
+			caps[capKey{e.Tenant, c.Ledger, c.WindowStart.Unix()}] += c.Amount
+		}
+	}
+	return caps
+}
+
+func capsInOrder(caps map[capKey]int64) []capKey {
+	return slices.SortedFunc(maps.Keys(caps), func(a, b capKey) int {
+		return cmp.Or(bytes.Compare(a.tenant[:], b.tenant[:]), strings.Compare(a.ledger, b.ledger), cmp.Compare(a.start, b.start))
+	})
+}
