@@ -180,11 +180,10 @@ begin
         return;
     end if;
     perform pg_advisory_xact_lock(hashtext('usage_ensure_day'));
-    if to_regclass('public.' || partition) is not null then
-        return;
-    end if;
     execute format('create table public.%I (like public.usage_events including defaults including constraints)', partition);
     execute format('alter table public.usage_events attach partition public.%I for values from (%L) to (%L)', partition, day, day + 1);
+exception when duplicate_table then -- made by another worker meanwhile
+    null;
 end
 $$;
 -- +goose StatementEnd

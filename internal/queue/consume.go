@@ -35,7 +35,7 @@ func (c *Conn) Consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
 	}
-	wait := backoff{least: 100 * time.Millisecond, most: 5 * time.Second}
+	wait := backoff{least: 100 * time.Millisecond, most: time.Second}
 	for {
 		began := time.Now()
 		err := c.consume(ctx, o, h)
@@ -46,7 +46,9 @@ func (c *Conn) Consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 		if time.Since(began) > wait.most {
 			wait.reset()
 		}
-		o.Log.Warn("usage consumer interrupted", "error", err)
+		if wait.next == 0 {
+			o.Log.Warn("usage consumer interrupted", "error", err)
+		}
 		wait.sleep(ctx)
 	}
 }

@@ -14,13 +14,11 @@ import (
 func (p *Publisher) beats(ctx context.Context) {
 	tick := time.NewTicker(p.o.BeatEvery)
 	defer tick.Stop()
+	register := trouble{log: p.o.Log, what: "instance not registered"}
+	sweep := trouble{log: p.o.Log, what: "spool not swept"}
 	for {
-		if err := p.beat(ctx, false); err != nil && ctx.Err() == nil {
-			p.o.Log.Warn("instance not registered", "error", err)
-		}
-		if err := p.spool.sweep(); err != nil {
-			p.o.Log.Error("spool not swept", "error", err)
-		}
+		register.say(ctx, p.beat(ctx, false))
+		sweep.say(ctx, p.spool.sweep())
 		select {
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -139,6 +140,9 @@ func crash(s *Spool) {
 	s.file.Close()
 	s.lock.Close()
 }
+
+// quiet logs where only a failed test shows it.
+func quiet(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

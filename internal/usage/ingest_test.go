@@ -31,7 +31,7 @@ type books struct {
 func newBooks(t *testing.T) books {
 	t.Helper()
 	db := postgrestest.New(t)
-	return books{t, db, NewWorker(db.Worker, nil, testKeys, WorkerOptions{})}
+	return books{t, db, NewWorker(db.Worker, nil, testKeys, WorkerOptions{Log: quiet(t)})}
 }
 
 // source gives events the numbers of an instance, as a spool would.
@@ -160,10 +160,12 @@ func TestForgedMessageMovesNoMarkAndCountsNothing(t *testing.T) {
 	b, s, tenant := newBooks(t), newSource(), id.New()
 	good := s.run(t, call(tenant, time.Now()))
 	forgeries := map[string]func(m *queue.Message){
-		"no signature":    func(m *queue.Message) { delete(m.Header, headerSignature) },
-		"another key":     func(m *queue.Message) { m.Header[headerKey] = "k0" },
-		"an unknown key":  func(m *queue.Message) { m.Header[headerKey] = "" },
-		"another body":    func(m *queue.Message) { m.Body = []byte(strings.Replace(string(m.Body), `"input_tokens":7`, `"input_tokens":8`, 1)) },
+		"no signature":   func(m *queue.Message) { delete(m.Header, headerSignature) },
+		"another key":    func(m *queue.Message) { m.Header[headerKey] = "k0" },
+		"an unknown key": func(m *queue.Message) { m.Header[headerKey] = "" },
+		"another body": func(m *queue.Message) {
+			m.Body = []byte(strings.Replace(string(m.Body), `"input_tokens":7`, `"input_tokens":8`, 1))
+		},
 		"another number":  func(m *queue.Message) { m.Header[headerFirst], m.Header[headerLast] = "7", "7" },
 		"another subject": func(m *queue.Message) { m.Subject = queue.Subject((ShardOf(tenant) + 1) % Shards) },
 		"no headers":      func(m *queue.Message) { m.Header = nil },
@@ -337,7 +339,7 @@ func TestShuffledRepeatedAndConcurrentMessagesLeaveSumsExact(t *testing.T) {
 	done := make(chan error)
 	for range 4 {
 		go func() {
-			w := NewWorker(b.Worker, nil, testKeys, WorkerOptions{})
+			w := NewWorker(b.Worker, nil, testKeys, WorkerOptions{Log: quiet(t)})
 			for m := range work {
 				if err := w.handle(t.Context(), m); err != nil {
 					done <- err

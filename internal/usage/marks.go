@@ -54,11 +54,10 @@ func (p *Publisher) follow(ctx context.Context) {
 	tick := time.NewTicker(p.o.PollEvery)
 	defer tick.Stop()
 	var still [Shards]stillness
+	poll := trouble{log: p.o.Log, what: "committed usage not known"}
 	for {
 		if !p.spool.progress().drained() {
-			if err := p.pollMarks(ctx); err != nil && ctx.Err() == nil {
-				p.o.Log.Warn("committed usage not known", "error", err)
-			}
+			poll.say(ctx, p.pollMarks(ctx))
 		}
 		now := p.spool.o.Now() // before the numbers: what ends from here on is in the next look
 		prog := p.spool.progress()
@@ -97,6 +96,9 @@ const patience = 20
 // unstick sends a shard again unless its events still wait in the queue.
 func (p *Publisher) unstick(ctx context.Context, shard int, s *stillness) {
 	s.asked = time.Now()
+	if p.taken(shard) < s.missing {
+		return // the queue has not had them yet
+	}
 	waiting, err := p.queue.Waiting(ctx, queue.Subject(shard))
 	if err != nil || waiting > 0 && time.Since(s.since) < patience*p.o.ResendAfter {
 		return

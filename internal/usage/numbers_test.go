@@ -7,6 +7,7 @@ import (
 )
 
 func TestNumbersAreASet(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var n numbers
 		plain := map[int64]bool{}

@@ -28,6 +28,9 @@ type Publisher struct {
 	sent   [Shards]int64 // the last number that was read for sending
 	resend chan int      // shards to read again
 	fresh  freshness
+
+	tookMu sync.Mutex
+	took   [Shards]int64 // the last number that the queue has taken
 }
 
 // PublisherOptions are the publisher's times; zero values mean the defaults.
@@ -85,6 +88,7 @@ func (p *Publisher) Drained(ctx context.Context) error {
 
 // send publishes what is durable and neither committed nor sent.
 func (p *Publisher) send(ctx context.Context) {
+	_ = p.queue.EnsureStream(ctx) // if that fails, Publish says so
 	for shard, missing := range p.spool.progress().missing {
 		p.sent[shard] = missing - 1
 	}
@@ -152,7 +156,7 @@ func (p *Publisher) deliver(ctx context.Context, runs []run) {
 		}
 		if len(left) == len(runs) {
 			sleep(ctx, wait)
-			wait = min(2*wait, 5*time.Second)
+			wait = min(2*wait, time.Second)
 		}
 		runs = left
 		_ = p.queue.EnsureStream(ctx) // Publish says whether that helped
@@ -175,12 +179,42 @@ func (p *Publisher) publish(ctx context.Context, runs []run) ([]run, error) {
 	}
 	err := g.Wait()
 	var left []run
+	p.tookMu.Lock()
+	defer p.tookMu.Unlock()
 	for i, r := range runs {
 		if failed[i] != nil {
 			left = append(left, r)
+		} else {
+			p.took[r.shard] = max(p.took[r.shard], r.last)
 		}
 	}
 	return left, err
+}
+
+// taken is the last number of a shard that the queue has acknowledged.
+func (p *Publisher) taken(shard int) int64 {
+	p.tookMu.Lock()
+	defer p.tookMu.Unlock()
+	return p.took[shard]
+}
+
+// trouble says that something does not work when that begins, and when it ends.
+type trouble struct {
+	log  *slog.Logger
+	what string
+	on   bool
+}
+
+func (t *trouble) say(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !t.on:
+		t.log.Warn(t.what, "error", err)
+		t.on = true
+	case err == nil && t.on:
+		t.log.Info("it works again: " + t.what)
+		t.on = false
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

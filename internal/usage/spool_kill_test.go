@@ -19,8 +19,14 @@ import (
 	"weir/internal/id"
 )
 
-// child starts this binary in a role and hands its lines over.
-func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner) {
+// process is this binary in a role, with the lines that it writes.
+type process struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+	wait  func() error // may be called again
+}
+
+func child(t *testing.T, role string, env ...string) process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), append(env, "WEIR_TEST_CHILD="+role)...)
@@ -28,10 +34,9 @@ func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	return cmd, lines
+	p := process{cmd, bufio.NewScanner(out), sync.OnceValue(cmd.Wait)}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = p.wait() })
+	return p
 }
 
 // spoolChild admits and ends calls on several goroutines and says each record
@@ -70,15 +75,16 @@ func spoolChild() {
 }
 
 func TestKilledProcessLosesNoAcknowledgedRecord(t *testing.T) {
+	t.Parallel()
 	dir, r := t.TempDir(), random(t)
 	admitted, ended := map[uuid.UUID]bool{}, map[uuid.UUID]int64{}
 	for range 5 {
-		cmd, lines := child(t, "spool", "WEIR_TEST_DIR="+dir)
-		for n := 200 + r.IntN(800); n > 0 && lines.Scan(); n-- {
+		p := child(t, "spool", "WEIR_TEST_DIR="+dir)
+		for n := 200 + r.IntN(800); n > 0 && p.lines.Scan(); n-- {
 			var what, u string
 			var shard int
 			var number int64
-			_, err := fmt.Sscan(lines.Text(), &what, &u, &shard, &number)
+			_, err := fmt.Sscan(p.lines.Text(), &what, &u, &shard, &number)
 			must(t, err)
 			if what == "admitted" {
 				admitted[uuid.MustParse(u)] = true
@@ -86,8 +92,8 @@ func TestKilledProcessLosesNoAcknowledgedRecord(t *testing.T) {
 				ended[uuid.MustParse(u)] = number
 			}
 		}
-		must(t, cmd.Process.Signal(syscall.SIGKILL))
-		_ = cmd.Wait()
+		must(t, p.Process.Signal(syscall.SIGKILL))
+		_ = p.wait()
 	}
 	_, rec := spoolAt(t, dir, SpoolOptions{})
 	open := map[uuid.UUID]bool{}
@@ -151,14 +157,15 @@ func fullDiskChild() {
 }
 
 func TestFullDiskIsUnavailableAndLeavesNoHalfRecord(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	cmd, lines := child(t, "full", "WEIR_TEST_DIR="+dir)
-	if !lines.Scan() {
+	p := child(t, "full", "WEIR_TEST_DIR="+dir)
+	if !p.lines.Scan() {
 		t.Fatal("no report")
 	}
 	var got map[string]string
-	must(t, json.Unmarshal(lines.Bytes(), &got))
-	must(t, cmd.Wait())
+	must(t, json.Unmarshal(p.lines.Bytes(), &got))
+	must(t, p.wait())
 	if got["code"] != "metering_unavailable" || got["cut"] != "true" || got["again"] != "<nil> <nil>" || got["health"] == "<nil>" {
 		t.Fatalf("the full disk gave %v", got)
 	}

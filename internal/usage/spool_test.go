@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,12 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"weir/internal/id"
 	"weir/internal/limits"
 )
 
 func TestReopenGivesBackOpenAdmissionsAndTail(t *testing.T) {
+	t.Parallel()
 	dir, c, tenant := t.TempDir(), newClock(), id.New()
 	s, rec := spoolAt(t, dir, SpoolOptions{Now: c.now})
 	if !rec.Fresh || rec.Clean {
@@ -66,6 +69,7 @@ func TestReopenGivesBackOpenAdmissionsAndTail(t *testing.T) {
 }
 
 func TestEachAdmittedCallEndsOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := spoolAt(t, t.TempDir(), SpoolOptions{})
 	e := call(id.New(), time.Now())
 	must(t, s.Admit(admission(e)))
@@ -99,6 +103,7 @@ func TestEachAdmittedCallEndsOnce(t *testing.T) {
 }
 
 func TestCleanStopKeepsTheSnapshotOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, _ := spoolAt(t, dir, SpoolOptions{})
 	e := refusal(id.New(), time.Now())
@@ -119,6 +124,7 @@ func TestCleanStopKeepsTheSnapshotOnce(t *testing.T) {
 }
 
 func TestDirectoryInUseIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	spoolAt(t, dir, SpoolOptions{})
 	if _, _, err := OpenSpool(dir, SpoolOptions{}); err == nil {
@@ -127,6 +133,7 @@ func TestDirectoryInUseIsRefused(t *testing.T) {
 }
 
 func TestTornTailAtEveryByteLosesOnlyTheTornRecord(t *testing.T) {
+	t.Parallel()
 	dir, tenant := t.TempDir(), id.New()
 	s, _ := spoolAt(t, dir, SpoolOptions{})
 	whole, torn := refusal(tenant, time.Now()), refusal(tenant, time.Now())
@@ -138,28 +145,36 @@ func TestTornTailAtEveryByteLosesOnlyTheTornRecord(t *testing.T) {
 	content, err := os.ReadFile(path)
 	must(t, err)
 
+	var g errgroup.Group
+	g.SetLimit(64) // they wait for the disk, and do so together
 	for size := before; size < after; size++ {
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), content[:size], 0o600))
 		must(t, os.WriteFile(filepath.Join(dir, "instance"), []byte(s.Instance().String()), 0o600))
-		again, rec, err := OpenSpool(dir, SpoolOptions{SyncEvery: time.Hour})
-		must(t, err)
-		if len(rec.Tail) != 1 || rec.Tail[0].ID != whole.ID || len(rec.Damage) > 0 {
-			t.Fatalf("cut at %d of %d: %+v", size, after, rec)
-		}
-		next := refusal(tenant, time.Now())
-		must(t, again.Finish(&next))
-		if next.Number != 2 {
-			t.Fatalf("cut at %d: number %d", size, next.Number)
-		}
-		if info, _ := os.Stat(filepath.Join(dir, filepath.Base(path))); info.Size() != before {
-			t.Fatalf("cut at %d: %d bytes stay, want %d", size, info.Size(), before)
-		}
-		crash(again)
+		g.Go(func() error {
+			again, rec, err := OpenSpool(dir, SpoolOptions{SyncEvery: time.Hour})
+			if err != nil {
+				return err
+			}
+			defer crash(again)
+			if len(rec.Tail) != 1 || rec.Tail[0].ID != whole.ID || len(rec.Damage) > 0 {
+				return fmt.Errorf("cut at %d of %d: %+v", size, after, rec)
+			}
+			next := refusal(tenant, time.Now())
+			if err := again.Finish(&next); err != nil || next.Number != 2 {
+				return fmt.Errorf("cut at %d: number %d, %v", size, next.Number, err)
+			}
+			if info, err := os.Stat(filepath.Join(dir, filepath.Base(path))); err != nil || info.Size() != before {
+				return fmt.Errorf("cut at %d: %d bytes stay, want %d", size, info.Size(), before)
+			}
+			return nil
+		})
 	}
+	must(t, g.Wait())
 }
 
 func TestDamageInTheMiddleIsNamedKeptAndSteppedOver(t *testing.T) {
+	t.Parallel()
 	dir, tenant := t.TempDir(), id.New()
 	s, _ := spoolAt(t, dir, SpoolOptions{})
 	var events []Event
@@ -203,6 +218,7 @@ func TestDamageInTheMiddleIsNamedKeptAndSteppedOver(t *testing.T) {
 }
 
 func TestNumbersGoOnWhenEveryOlderFileIsGone(t *testing.T) {
+	t.Parallel()
 	dir, tenant, c := t.TempDir(), id.New(), newClock()
 	o := SpoolOptions{SegmentBytes: 4 << 10, Now: c.now}
 	s, _ := spoolAt(t, dir, o)
@@ -242,6 +258,7 @@ func commitTo(s *Spool, shard int, last int64) {
 }
 
 func TestFilesGoOnlyWhenNothingInThemIsNeeded(t *testing.T) {
+	t.Parallel()
 	dir, tenant, c := t.TempDir(), id.New(), newClock()
 	shard := ShardOf(tenant)
 	s, _ := spoolAt(t, dir, SpoolOptions{SegmentBytes: 8 << 10, Now: c.now})
@@ -289,6 +306,7 @@ func TestFilesGoOnlyWhenNothingInThemIsNeeded(t *testing.T) {
 }
 
 func TestAdmissionThatTheBooksWouldNotTakeIsRefused(t *testing.T) {
+	t.Parallel()
 	s, _ := spoolAt(t, t.TempDir(), SpoolOptions{})
 	bad := map[string]func(*Event){
 		"absurd_count": func(e *Event) { e.Tokens.Input = -1 },

@@ -1,0 +1,136 @@
+package usage
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/limits"
+	"weir/internal/postgres"
+)
+
+// Books tells the limits engine what ended calls have charged to calendar
+// windows that began before this process: what Postgres has, and what an earlier
+// life of this spool wrote down that Postgres does not have yet. It is safe for
+// concurrent use.
+type Books struct {
+	db       *postgres.DB
+	instance uuid.UUID
+
+	mu   sync.Mutex
+	tail map[uuid.UUID][]Ended // by tenant: charges that may not be committed
+}
+
+// NewBooks makes the books of a spool that was just opened. db is a pool of the
+// app role. ended are events that were written since it was opened, before the
+// engine knew of them.
+func NewBooks(db *postgres.DB, s *Spool, tail []Ended, ended []Event) *Books {
+	b := &Books{db: db, instance: s.Instance(), tail: map[uuid.UUID][]Ended{}}
+	for _, e := range tail {
+		b.keep(e)
+	}
+	for _, e := range ended {
+		b.keep(Ended{e.ID, e.Tenant, e.Shard, e.Number, e.Charges})
+	}
+	return b
+}
+
+func (b *Books) keep(e Ended) {
+	if len(e.Charges) > 0 {
+		b.tail[e.Tenant] = append(b.tail[e.Tenant], e)
+	}
+}
+
+// CapTotals is the total of each window, in order; a window that nothing was
+// charged to is 0. Totals and committed numbers are read as of one instant, so
+// that an event is in the one or in the other. Unavailable if Postgres is out.
+func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
+	var totals []int64
+	var done numbers
+	err := b.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if totals, err = capTotals(ctx, tx, tenant, keys); err != nil {
+			return err
+		}
+		done, err = committedNumbers(ctx, tx, b.instance, ShardOf(tenant))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	index := make(map[windowID]int, len(keys))
+	for i, k := range keys {
+		index[windowOf(k.Ledger, k.WindowStart)] = i
+	}
+	for _, e := range b.uncommitted(tenant, done) {
+		for _, c := range e.Charges {
+			if i, ok := index[windowOf(c.Ledger, c.WindowStart)]; ok {
+				totals[i] += c.Amount
+			}
+		}
+	}
+	return totals, nil
+}
+
+// windowID is a window as the books name it.
+type windowID struct {
+	ledger string
+	start  int64
+}
+
+func windowOf(ledger string, start time.Time) windowID {
+	return windowID{text(ledger, maxLedger), start.Unix()}
+}
+
+// uncommitted forgets what is committed, and returns the rest.
+func (b *Books) uncommitted(tenant uuid.UUID, done numbers) []Ended {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var left []Ended
+	for _, e := range b.tail[tenant] {
+		if !done.has(e.Number) {
+			left = append(left, e)
+		}
+	}
+	if len(left) == 0 {
+		delete(b.tail, tenant)
+	} else {
+		b.tail[tenant] = left
+	}
+	return left
+}
+
+func capTotals(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
+	ledgers, starts := make([]string, len(keys)), make([]time.Time, len(keys))
+	for i, k := range keys {
+		ledgers[i], starts[i] = text(k.Ledger, maxLedger), k.WindowStart
+	}
+	rows, err := tx.Query(ctx, `
+		select coalesce(c.used, 0)
+		from unnest($2::text[], $3::timestamptz[]) with ordinality as k (ledger, window_start, n)
+		left join cap_totals c on c.tenant_id = $1 and c.ledger = k.ledger and c.window_start = k.window_start
+		order by k.n`, tenant, ledgers, starts)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+func committedNumbers(ctx context.Context, tx pgx.Tx, instance uuid.UUID, shard int) (numbers, error) {
+	rows, err := tx.Query(ctx, `
+		select lower(r), upper(r) - 1
+		from usage_marks m, unnest(m.committed) r
+		where m.instance_id = $1 and m.shard = $2`, instance, shard)
+	if err != nil {
+		return nil, err
+	}
+	var done numbers
+	var s span
+	_, err = pgx.ForEachRow(rows, []any{&s.first, &s.last}, func() error {
+		done.add(s.first, s.last)
+		return nil
+	})
+	return done, err
+}

@@ -1,0 +1,261 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/id"
+	"weir/internal/postgres"
+	"weir/internal/postgres/postgrestest"
+	"weir/internal/queue"
+	"weir/internal/queue/queuetest"
+)
+
+// publishing starts the publisher of a spool; it ends with the test, or by stop.
+func publishing(t *testing.T, s *Spool, q *queue.Conn, db *postgres.DB) (p *Publisher, stop func()) {
+	t.Helper()
+	p = NewPublisher(s, q, db, testKeys, PublisherOptions{PollEvery: 20 * time.Millisecond, ResendAfter: 300 * time.Millisecond, BeatEvery: 50 * time.Millisecond, Log: quiet(t)})
+	return p, background(t, p.Run)
+}
+
+func working(t *testing.T, q *queue.Conn, db *postgres.DB) (stop func()) {
+	t.Helper()
+	return background(t, NewWorker(db, q, testKeys, WorkerOptions{AckWait: time.Second, Log: quiet(t)}).Run)
+}
+
+// background runs f until stop or the end of the test.
+func background(t *testing.T, f func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// fastSpool is a spool that syncs all the time.
+func fastSpool(t *testing.T, dir string) (*Spool, Recovery) {
+	t.Helper()
+	return spoolAt(t, dir, SpoolOptions{SyncEvery: 5 * time.Millisecond, SegmentBytes: 64 << 10})
+}
+
+// spend ends n calls of tenants that share them.
+func spend(t *testing.T, s *Spool, n int) {
+	t.Helper()
+	tenants := []uuid.UUID{id.New(), id.New(), id.New()}
+	for i := range n {
+		e := call(tenants[i%len(tenants)], time.Now())
+		must(t, s.Admit(admission(e)))
+		must(t, s.Finish(&e))
+	}
+}
+
+func drained(t *testing.T, p *Publisher) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := p.Drained(ctx); err != nil {
+		t.Fatalf("not drained: %v, %+v", err, p.spool.progress())
+	}
+}
+
+func TestEndedCallsReachTheBooksOnce(t *testing.T) {
+	t.Parallel()
+	db, q := postgrestest.New(t), queuetest.New(t).Connect()
+	s, _ := fastSpool(t, t.TempDir())
+	p, stop := publishing(t, s, q, db.App)
+	working(t, q, db.Worker)
+	spend(t, s, 1500)
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(1500))
+	stop()
+	if !query[bool](t, db.App, "select stopped_at is not null and fresh_at is not null and oldest_open is null from instances where instance_id = $1", s.Instance()) {
+		t.Fatal("the instance did not say that it stopped with everything committed")
+	}
+}
+
+func TestBothEndsStartAndWaitWhileTheQueueIsDown(t *testing.T) {
+	t.Parallel()
+	db, nats := postgrestest.New(t), queuetest.NewStopped(t)
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, nats.Connect(), db.App)
+	working(t, nats.Connect(), db.Worker)
+	spend(t, s, 300)
+	nats.Start()
+	drained(t, p)
+	nats.Stop()
+	spend(t, s, 300)
+	nats.Start()
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(600))
+}
+
+func TestWhatTheQueueLosesIsSentAgainAndCountsOnce(t *testing.T) {
+	t.Parallel()
+	db, nats := postgrestest.New(t), queuetest.New(t)
+	q := nats.Connect()
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, q, db.App)
+	stop := working(t, q, db.Worker)
+	spend(t, s, 200)
+	drained(t, p)
+	stop()
+
+	spend(t, s, 400)
+	eventually(t, "everything is in the queue", func() bool { return inQueue(t, q) > 0 && inStep(p) })
+	nats.Stop()
+	nats.Wipe()
+	nats.Start()
+	working(t, q, db.Worker)
+	spend(t, s, 10)
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(610))
+}
+
+// inQueue is how many messages wait in all shards.
+func inQueue(t *testing.T, q *queue.Conn) (n uint64) {
+	t.Helper()
+	for shard := range Shards {
+		waiting, err := q.Waiting(t.Context(), queue.Subject(shard))
+		must(t, err)
+		n += waiting
+	}
+	return n
+}
+
+// inStep tells whether the queue has taken everything that was given a number.
+func inStep(p *Publisher) bool {
+	for shard, given := range p.spool.progress().given {
+		if p.taken(shard) < given {
+			return false
+		}
+	}
+	return true
+}
+
+func TestRestartedInstanceGoesOnWhereTheBooksAre(t *testing.T) {
+	t.Parallel()
+	db, nats, dir := postgrestest.New(t), queuetest.New(t), t.TempDir()
+	working(t, nats.Connect(), db.Worker)
+	for range 4 {
+		s, _ := fastSpool(t, dir)
+		_, stop := publishing(t, s, nats.Connect(), db.App)
+		spend(t, s, 150)
+		stop() // at any place
+		crash(s)
+	}
+	s, rec := fastSpool(t, dir)
+	if len(rec.Damage) > 0 {
+		t.Fatal(rec.Damage)
+	}
+	p, _ := publishing(t, s, nats.Connect(), db.App)
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(600))
+}
+
+func TestDatabaseThatRefusesCommitsLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	db, q := postgrestest.New(t), queuetest.New(t).Connect()
+	owner(t, db, `
+		create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no commit'; end $$;
+		create constraint trigger refuse after insert or update on usage_marks deferrable initially deferred for each row execute function refuse()`)
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, q, db.App)
+	tried := make(chan struct{})
+	w := NewWorker(db.Worker, q, testKeys, WorkerOptions{AckWait: time.Second, Log: quiet(t)})
+	w.beforeCommit = sync.OnceFunc(func() { close(tried) })
+	background(t, w.Run)
+	spend(t, s, 100)
+	<-tried
+	if n := query[int](t, db.Worker, "select count(*) from usage_events"); n != 0 {
+		t.Fatalf("%d events are in books that refuse", n)
+	}
+	owner(t, db, "drop trigger refuse on usage_marks")
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(100))
+}
+
+func TestDatabaseOutageLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	db, q := postgrestest.New(t), queuetest.New(t).Connect()
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, q, db.App)
+	working(t, q, db.Worker)
+	spend(t, s, 50)
+	drained(t, p)
+	restore := outage(t, db)
+	spend(t, s, 100)
+	eventually(t, "the queue holds what the database can't take", func() bool { return inStep(p) })
+	if err := db.Worker.Ping(t.Context()); err == nil {
+		t.Fatal("the database answers")
+	}
+	restore()
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(150))
+}
+
+// outage cuts every connection to the database and lets none in until restore.
+func outage(t *testing.T, db postgrestest.Database) (restore func()) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(db.SuperURL)
+	must(t, err)
+	name := cfg.Database
+	cfg.Database = "postgres"
+	do := func(sql string, args ...any) {
+		conn, err := pgx.ConnectConfig(context.WithoutCancel(t.Context()), cfg)
+		must(t, err)
+		_, err = conn.Exec(context.WithoutCancel(t.Context()), sql, args...)
+		must(t, errors.Join(err, conn.Close(context.WithoutCancel(t.Context()))))
+	}
+	do("alter database " + name + " with allow_connections false")
+	do("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name)
+	return func() { do("alter database " + name + " with allow_connections true") }
+}
+
+func TestBooksSayUpToWhenTheyAreComplete(t *testing.T) {
+	t.Parallel()
+	var f freshness
+	begin := time.Now()
+	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+	look := func(s int, given, missing int64) time.Time {
+		p := progress{}
+		for shard := range p.missing {
+			p.missing[shard] = 1
+		}
+		p.given[3], p.missing[3] = given, missing
+		f.observe(at(s), p)
+		return f.until()
+	}
+	if got := look(0, 0, 1); !got.Equal(at(0)) {
+		t.Fatalf("nothing happened: complete until %v", got)
+	}
+	look(1, 10, 1)
+	look(2, 20, 5)
+	if got := f.until(); !got.Equal(at(0)) {
+		t.Fatalf("nothing new is whole: complete until %v", got)
+	}
+	if got := look(3, 30, 15); !got.Equal(at(1)) {
+		t.Fatalf("all up to 10 are committed: complete until %v", got)
+	}
+	for s := 4; s < 1000; s++ {
+		look(s, int64(10*s), 15)
+	}
+	if len(f.points) > maxPoints {
+		t.Fatalf("%d points are kept", len(f.points))
+	}
+	if got := look(1000, 10_000, 10_001); !got.Equal(at(1000)) {
+		t.Fatalf("all is committed: complete until %v", got)
+	}
+}
