@@ -135,12 +135,13 @@ func told(b *bucket, charges [][2]int64, now int64) int64 {
 
 func TestMergedHistoriesGiveBackLessNeverMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBucket(rapid.Int64Range(1, 500).Draw(t, "rate"), 500)
+		b := newBucket(rapid.Int64Range(1, 500).Draw(t, "rate"), rapid.SampledFrom([]int64{500, 10_000}).Draw(t, "ceiling"))
+		pace := rapid.SampledFrom([]int64{20, 500, 5_000}).Draw(t, "pace")
 		var charges [][2]int64
 		var open []*hold
 		var now int64
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			now += rapid.Int64Range(0, 5_000).Draw(t, "ms")
+			now += rapid.Int64Range(0, pace).Draw(t, "ms")
 			b.refill(now)
 			if n := len(open); n > 0 && rapid.IntRange(0, 3).Draw(t, "settle") == 0 {
 				i := rapid.IntRange(0, n-1).Draw(t, "which")

@@ -20,7 +20,7 @@ type passed struct {
 func withinBound(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBench(t, open)
-		bucket := b.limit(limits.DimensionTokens, limits.WindowMinute, rapid.Int64Range(1, 300).Draw(rt, "rate"))
+		bucket := b.limit(limits.DimensionTokens, limits.WindowMinute, rapid.SampledFrom([]int64{1, 60, 300, 10_000}).Draw(rt, "rate"))
 		if rapid.Bool().Draw(rt, "bursts") {
 			bucket.Burst = bucket.Amount + rapid.Int64Range(0, 600).Draw(rt, "more")
 		}
@@ -47,8 +47,9 @@ func withinBound(t *testing.T, open Open) {
 func flood(b *bench, rt *rapid.T, l limits.Limit) []*passed {
 	var calls, unsettled []*passed
 	top := max(l.Amount, l.Burst)
+	pace := rapid.SampledFrom([]int64{5, 200, 2000, 30_000}).Draw(rt, "pace")
 	for range rapid.IntRange(20, 200).Draw(rt, "steps") {
-		b.clock.Move(time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 2000), rapid.Int64Range(0, 30_000)).Draw(rt, "ms")) * time.Millisecond)
+		b.clock.Move(time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, pace), rapid.Int64Range(0, 30_000)).Draw(rt, "ms")) * time.Millisecond)
 		if len(unsettled) > 0 && rapid.IntRange(0, 2).Draw(rt, "settles") == 0 {
 			i := rapid.IntRange(0, len(unsettled)-1).Draw(rt, "call")
 			c := unsettled[i]

@@ -206,6 +206,17 @@ var decisions = []guarantee{
 		b.remaining(10, plan[1])
 		b.remaining(0, plan[2])
 	}},
+	{"AClockThatStepsBackReopensNoDay", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		plan := []limits.Limit{b.limit(limits.DimensionTokens, limits.WindowDay, 10)}
+		b.admitted(plan, 10)
+		b.clock.Move(24 * time.Hour)
+		b.Expire(b.clock.Now())
+		b.clock.Move(-20 * time.Hour)
+		b.admitted(plan, 10)
+		b.clock.Move(20 * time.Hour)
+		b.refused(plan, 1)
+	}},
 	{"AbsurdCountsAreRefusedBeforeAnythingIsTouched", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		plan := b.perMinute(10, 1000)
