@@ -57,6 +57,7 @@ create table api_keys (
     first4      text not null,
     last4       text not null,
     test        boolean not null default false,
+    may_settle  boolean not null default false,
     scopes      text[] not null default '{}',
     models      text[],
     ip_allow    cidr[],

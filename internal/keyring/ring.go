@@ -33,24 +33,41 @@ type Ring struct {
 	keys    map[string]tink.AEAD
 }
 
-// ParseRing reads "id:base64,id:base64", the current key first. Each key is 32
+// NamedKey is one key of a ring.
+type NamedKey struct {
+	Name  string
+	Bytes []byte // 32
+}
+
+// ParseKeys reads "id:base64,id:base64", the current key first, each of 32
 // bytes. The text of a key never appears in an error.
-func ParseRing(s string) (*Ring, error) {
-	r := &Ring{keys: map[string]tink.AEAD{}}
+func ParseKeys(s string) (keys []NamedKey, err error) {
+	seen := map[string]bool{}
 	for part := range strings.SplitSeq(s, ",") {
 		name, encoded, found := strings.Cut(strings.TrimSpace(part), ":")
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		if !found || name == "" || len(name) > 40 || err != nil || len(key) != 32 {
 			return nil, errors.New("a key ring is written id:base64 of 32 bytes, several joined by commas, the current one first")
 		}
-		if _, twice := r.keys[name]; twice {
+		if seen[name] {
 			return nil, fmt.Errorf("key id %q stands in the ring twice", name)
 		}
-		if r.keys[name], err = subtle.NewXChaCha20Poly1305(key); err != nil {
-			return nil, fmt.Errorf("key %q: %w", name, err)
-		}
-		if r.current == "" {
-			r.current = name
+		seen[name] = true
+		keys = append(keys, NamedKey{name, key})
+	}
+	return keys, nil
+}
+
+// ParseRing reads a ring of key-encryption keys in the form of ParseKeys.
+func ParseRing(s string) (*Ring, error) {
+	keys, err := ParseKeys(s)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ring{current: keys[0].Name, keys: map[string]tink.AEAD{}}
+	for _, k := range keys {
+		if r.keys[k.Name], err = subtle.NewXChaCha20Poly1305(k.Bytes); err != nil {
+			return nil, fmt.Errorf("key %q: %w", k.Name, err)
 		}
 	}
 	return r, nil

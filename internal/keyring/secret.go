@@ -30,6 +30,15 @@ func (s Secret) Printable() bool {
 	return len(s.value) <= 4096 && strings.IndexFunc(s.value, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
+// Scrub replaces the secret wherever it stands in text that somebody else
+// wrote.
+func (s Secret) Scrub(text string) string {
+	if len(s.value) < 4 {
+		return text
+	}
+	return strings.ReplaceAll(text, s.value, redacted)
+}
+
 // Last4 is what may be shown of it. A secret of fewer than 12 characters shows
 // nothing.
 func (s Secret) Last4() string {

@@ -32,6 +32,7 @@ type APIKey struct {
 	First4     string
 	Last4      string
 	Test       bool     // reaches the practice provider only
+	MaySettle  bool     // a customer key that may settle its own reservations
 	Scopes     []string // of a management key
 	Models     []string // nil: every model
 	IPAllow    []netip.Prefix
@@ -54,6 +55,7 @@ type NewAPIKey struct {
 	Customer  uuid.UUID
 	Name      string
 	Test      bool
+	MaySettle bool
 	Scopes    []string
 	Models    []string
 	IPAllow   []netip.Prefix
@@ -85,7 +87,7 @@ func (s *Service) AddAPIKey(ctx context.Context, tenant uuid.UUID, n NewAPIKey) 
 func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
 	secret := newSecret(n.Test)
 	k := IssuedKey{Secret: secret, APIKey: APIKey{
-		ID: id.New(), Kind: n.Kind, Customer: n.Customer, Name: n.Name, Test: n.Test, Scopes: n.Scopes, Models: n.Models,
+		ID: id.New(), Kind: n.Kind, Customer: n.Customer, Name: n.Name, Test: n.Test, MaySettle: n.MaySettle, Scopes: n.Scopes, Models: n.Models,
 		IPAllow: n.IPAllow, CreatedAt: s.now().UTC().Truncate(time.Microsecond), ExpiresAt: n.ExpiresAt,
 	}}
 	k.Counter = k.ID
@@ -95,10 +97,10 @@ func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n 
 	}
 	_, err := tx.Exec(ctx, `
 		insert into api_keys (tenant_id, api_key_id, counter_id, kind, customer_id, name, secret_hash, first4, last4,
-		                      test, scopes, models, ip_allow, created_at, expires_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		                      test, may_settle, scopes, models, ip_allow, created_at, expires_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, k.ID, k.Counter, string(k.Kind), optional(k.Customer), k.Name, HashSecret(secret), k.First4, k.Last4,
-		k.Test, k.Scopes, k.Models, k.IPAllow, k.CreatedAt, k.ExpiresAt)
+		k.Test, k.MaySettle, k.Scopes, k.Models, k.IPAllow, k.CreatedAt, k.ExpiresAt)
 	if err != nil {
 		return k, err
 	}
@@ -113,12 +115,12 @@ func (k APIKey) placed(list []limits.Limit) []limits.Limit {
 	return Placed(list, limits.Scope{Kind: limits.ScopeAPIKey, ID: k.Counter, Name: k.Name}, "")
 }
 
-const keyColumns = `api_key_id, counter_id, kind, customer_id, name, first4, last4, test, scopes, models, ip_allow,
+const keyColumns = `api_key_id, counter_id, kind, customer_id, name, first4, last4, test, may_settle, scopes, models, ip_allow,
 	created_at, expires_at, revoked_at, last_used_at`
 
 func scanKey(row pgx.CollectableRow) (k APIKey, err error) {
 	var customer *uuid.UUID
-	err = row.Scan(&k.ID, &k.Counter, &k.Kind, &customer, &k.Name, &k.First4, &k.Last4, &k.Test, &k.Scopes, &k.Models, &k.IPAllow,
+	err = row.Scan(&k.ID, &k.Counter, &k.Kind, &customer, &k.Name, &k.First4, &k.Last4, &k.Test, &k.MaySettle, &k.Scopes, &k.Models, &k.IPAllow,
 		&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt)
 	if customer != nil {
 		k.Customer = *customer
@@ -219,4 +221,15 @@ func (s *Service) TouchAPIKeys(ctx context.Context, tenant uuid.UUID, used map[u
 		}
 		return tx.SendBatch(ctx, batch).Close()
 	})
+}
+
+// Status is active, revoked or expired, at an instant.
+func (k APIKey) Status(now time.Time) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && !k.ExpiresAt.After(now):
+		return "expired"
+	}
+	return "active"
 }

@@ -63,7 +63,7 @@ func (n NewAPIKey) checkKind() (wrong []fault.Field) {
 				wrong = append(wrong, fault.Field{Pointer: fmt.Sprintf("/scopes/%d", i), Code: "unknown_scope", Message: "There is no such scope; known ones are " + strings.Join(Scopes, ", ") + "."})
 			}
 		}
-		for pointer, set := range map[string]bool{"/customer": n.Customer != uuid.Nil, "/limits": len(n.Limits) > 0, "/models": n.Models != nil, "/test": n.Test} {
+		for pointer, set := range map[string]bool{"/customer": n.Customer != uuid.Nil, "/limits": len(n.Limits) > 0, "/models": n.Models != nil, "/test": n.Test, "/may_settle": n.MaySettle} {
 			if set {
 				wrong = append(wrong, fault.Field{Pointer: pointer, Code: "not_for_this_kind", Message: "This is for customer keys."})
 			}

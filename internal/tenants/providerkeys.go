@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/catalogue"
+	"weir/internal/fault"
 	"weir/internal/id"
 )
 
@@ -148,21 +149,24 @@ func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k P
 	return catalogue.Endpoint{Tenant: tenant, Provider: p, BaseURL: k.BaseURL, Secret: secret}, nil
 }
 
-// Route is a usable provider key, opened.
+// Route is a provider key as calls take it. Broken says that its secret does
+// not open: such a key is never called.
 type Route struct {
 	Key      ProviderKey
 	Endpoint catalogue.Endpoint
+	Broken   error
 }
 
-// Routes opens every usable provider key of a tenant, oldest first. A key whose
-// secret does not open is left out; the others go on.
+// Routes opens every provider key of a tenant that is not switched off, oldest
+// first, the practice provider last. Whether the provider accepts a key is in
+// its status.
 func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error) {
 	var out []Route
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			select `+providerKeyColumns+` from provider_keys
-			where tenant_id = $1 and removed_at is null and status in ('active', 'unverified')
-			order by provider_key_id`, tenant)
+			where tenant_id = $1 and removed_at is null and status <> 'disabled'
+			order by provider = 'practice', provider_key_id`, tenant)
 		if err != nil {
 			return err
 		}
@@ -175,10 +179,10 @@ func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error)
 		}
 		for _, k := range list {
 			e, err := s.endpoint(ctx, tx, tenant, k)
-			if err != nil {
+			if err != nil && fault.Of(err).Code != "credential_unavailable" {
 				return err
 			}
-			out = append(out, Route{Key: k, Endpoint: e})
+			out = append(out, Route{Key: k, Endpoint: e, Broken: err})
 		}
 		return nil
 	})

@@ -79,9 +79,18 @@ func Sentence(d limits.Decision, model string) string {
 	case s.Never:
 		return fmt.Sprintf("Request too large for %s %s on %s: %s It can never fit; send less.", model, where, s.Limit.Label(), figures)
 	case s.Limit.Policy == limits.PolicyCalendar:
-		return fmt.Sprintf("The cap on %s is reached for %s %s: %s It starts anew at %s.", s.Limit.Label(), model, where, figures, s.ResetAt.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("The cap on %s is reached for %s %s: %s It starts anew at %s.", s.Limit.Label(), model, where, figures, local(s).Format(time.RFC3339))
 	}
 	return fmt.Sprintf("Rate limit reached for %s %s on %s: %s Try again in %s.", model, where, s.Limit.Label(), figures, Duration(d.RetryAfter))
+}
+
+// local is the reset in the zone in which the limit's days end.
+func local(s limits.State) time.Time {
+	zone, err := time.LoadLocation(s.Limit.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	return s.ResetAt.In(zone)
 }
 
 func whose(s limits.Scope) string {

@@ -28,6 +28,7 @@ type Description struct {
 	WorkerURL string `json:"worker_url"`
 	NATSURL   string `json:"nats_url"`
 	BaseURL   string `json:"base_url,omitempty"` // where the service answers
+	KeyRing   string `json:"key_ring,omitempty"` // key-encryption keys of the stack
 }
 
 // Lock takes the folder for one stack, creating it when absent, until release

@@ -1,0 +1,33 @@
+// Command worker stores what happened: usage events from the queue, with their
+// rollups and cap totals, in Postgres.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"weir/internal/boot"
+	"weir/internal/config"
+	"weir/internal/logging"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	cfg, err := config.Load[config.Worker](os.Environ())
+	if err != nil {
+		return err
+	}
+	return boot.RunWorker(ctx, cfg, logging.New(os.Stderr, cfg.LogLevel))
+}

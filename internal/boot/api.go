@@ -1,0 +1,220 @@
+// Package boot puts processes together: configuration, pools, services,
+// surfaces, and the order in which they start and stop. Mains, the development
+// command and tests of the whole start the same API and the same worker.
+package boot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/catalogue"
+	"weir/internal/config"
+	"weir/internal/gateway"
+	"weir/internal/httpapi"
+	"weir/internal/keyring"
+	"weir/internal/limits"
+	"weir/internal/outbound"
+	"weir/internal/postgres"
+	"weir/internal/queue"
+	"weir/internal/tenants"
+	"weir/internal/usage"
+	"weir/web"
+)
+
+// API is one API process. It starts answering /livez at once and everything
+// else when its database is there.
+type API struct {
+	cfg   config.API
+	log   *slog.Logger
+	now   func() time.Time
+	ready atomic.Pointer[http.Handler]
+	ended atomic.Bool
+
+	db        *postgres.DB
+	queue     *queue.Conn
+	guard     *outbound.Guard
+	spool     *usage.Spool
+	engine    *limits.Memory
+	meter     *usage.Meter
+	publisher *usage.Publisher
+	used      *auth.LastUsed
+
+	background *errgroup.Group
+}
+
+// NewAPI checks the configuration; nothing is started yet.
+func NewAPI(cfg config.API, log *slog.Logger) *API {
+	return &API{cfg: cfg, log: log, now: time.Now}
+}
+
+// Run serves on l until ctx ends, then stops in order: not ready, a pause in
+// which the balancer notices, no new connections, running calls finish, and
+// what they used is written down. A configuration that cannot work is an error
+// at once; a database that is not there is waited for.
+func (a *API) Run(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	group.Go(func() error {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer func() { a.shutdown(server, stopWork) }()
+		handler, err := a.start(ctx)
+		if err != nil || handler == nil {
+			return err
+		}
+		a.ready.Store(&handler)
+		a.log.Info("ready", "addr", l.Addr().String(), "instance", a.spool.Instance())
+		return a.work(ctx, work)
+	})
+	return group.Wait()
+}
+
+// Ready tells whether everything is answered.
+func (a *API) Ready() bool { return a.ready.Load() != nil && !a.ended.Load() }
+
+// start brings the services up. It returns no handler and no error when ctx
+// ends while it waits.
+func (a *API) start(ctx context.Context) (http.Handler, error) {
+	ring, err := keyring.ParseRing(a.cfg.KeyRing)
+	if err != nil {
+		return nil, fmt.Errorf("KEY_RING: %w", err)
+	}
+	keys, err := signingKeys(a.cfg.EventKeys)
+	if err != nil {
+		return nil, fmt.Errorf("EVENT_KEYS: %w", err)
+	}
+	appKey, err := base64.StdEncoding.DecodeString(a.cfg.AppKey)
+	if err != nil || len(appKey) != 32 {
+		return nil, errors.New("APP_KEY: it is not base64 of 32 bytes")
+	}
+	if a.db, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: a.cfg.DatabaseMax}); err != nil {
+		return nil, err
+	}
+	if err := awaitSelfTest(ctx, a.db, a.log); err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if a.queue, err = queue.Connect(queue.Options{URL: a.cfg.NATSURL, Name: "weir api", User: a.cfg.NATSUser, Password: a.cfg.NATSPass, CredsFile: a.cfg.NATSCreds}); err != nil {
+		return nil, err
+	}
+	a.guard = outbound.New(outbound.Policy{AllowLoopback: a.cfg.AllowLoopback, Ports: a.cfg.OutboundPorts})
+	books, err := a.openBooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.publisher = usage.NewPublisher(a.spool, a.queue, a.db, keys, usage.PublisherOptions{Log: a.log})
+	return a.surfaces(ring, appKey, books)
+}
+
+// openBooks opens the spool, ends what an earlier life left open, and starts
+// the engine on what the books and the spool say.
+func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
+	host, _ := os.Hostname()
+	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.now, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	a.spool = spool
+	for _, d := range rec.Damage {
+		a.log.Error("spool damaged", "file", d.File, "offset", d.Offset, "reason", d.Reason, "kept", d.Kept)
+	}
+	started := a.now()
+	ended, alive, err := usage.CloseOpen(spool, rec.Open, started)
+	if err != nil {
+		return nil, err
+	}
+	books := usage.NewBooks(a.db, spool.Instance(), append(rec.Tail, ended...))
+	a.engine = limits.NewMemory(limits.MemoryOptions{
+		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && !rec.Clean, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot,
+	})
+	reports := usage.NewReports(a.db, a.now)
+	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
+	if len(ended)+len(alive) > 0 {
+		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
+	}
+	return reports, a.meter.Restore(ctx, alive)
+}
+
+func (a *API) surfaces(ring *keyring.Ring, appKey []byte, reports *usage.Reports) (http.Handler, error) {
+	client := catalogue.NewClient(a.guard)
+	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
+	billingService := billing.New(a.db, a.now)
+	directory := auth.NewDirectory(a.db, tenantService, billingService, a.now)
+	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
+	rest, err := httpapi.New(httpapi.Deps{
+		Log: a.log, Directory: directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
+		Limits: a.engine, Reports: reports, CursorKey: appKey, Now: a.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pages, err := web.New(web.Deps{
+		Log: a.log, Sessions: auth.NewSessions(a.db, a.now), Tenants: tenantService, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := newEcho(a.cfg.Proxies, a.log)
+	rest.Mount(e)
+	gateway.New(gateway.Deps{
+		Log: a.log, Directory: directory, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
+		Timeouts: gateway.DefaultTimeouts, Now: a.now,
+	}).Mount(e)
+	pages.Mount(e)
+	return e, nil
+}
+
+// work starts what goes on beside the requests, until stopWork, and waits for
+// the end of the process or of one of them.
+func (a *API) work(ctx, work context.Context) error {
+	var running context.Context
+	a.background, running = errgroup.WithContext(work)
+	a.background.Go(func() error { return a.meter.Run(running) })
+	a.background.Go(func() error { return a.publisher.Run(running) })
+	a.background.Go(func() error { return a.used.Run(running) })
+	select {
+	case <-running.Done(): // none of them ends by itself
+		return a.background.Wait()
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func jitter(d time.Duration) time.Duration {
+	var b [1]byte
+	_, _ = rand.Read(b[:])
+	return d * time.Duration(b[0]) / 255
+}
+
+func signingKeys(s string) (usage.SigningKeys, error) {
+	names, err := keyring.ParseKeys(s)
+	if err != nil {
+		return usage.SigningKeys{}, err
+	}
+	keys := usage.SigningKeys{Current: names[0].Name, Keys: map[string][]byte{}}
+	for _, k := range names {
+		keys.Keys[k.Name] = k.Bytes
+	}
+	return keys, nil
+}

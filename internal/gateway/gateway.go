@@ -1,0 +1,166 @@
+// Package gateway is the surface that official SDKs talk to: a customer changes
+// base URL and key, and everything else stays.
+//
+// One call: the principal from the key, a strict parse, the provider keys that
+// serve the model, an estimate, one reservation over every limit, the call
+// upstream, the answer copied as it comes, the actual figures settled and
+// written down before the last byte goes out. Whatever happens in between, the
+// reservation ends exactly once.
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/catalogue"
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/limits"
+	"weir/internal/tenants"
+	"weir/internal/usage"
+)
+
+// Deps is what the surface needs.
+type Deps struct {
+	Log       *slog.Logger
+	Directory *auth.Directory
+	Used      *auth.LastUsed
+	Client    *catalogue.Client
+	Meter     *usage.Meter
+	Spool     Checkpointer
+	Limits    Live
+	Timeouts  Timeouts
+	Now       func() time.Time
+}
+
+// Checkpointer writes down what a running stream has used so far.
+type Checkpointer interface {
+	Checkpoint(tenant, call uuid.UUID, t limits.Tokens) error
+}
+
+// Live reads what limits hold now.
+type Live interface {
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
+}
+
+// Timeouts bound an exchange with a provider.
+type Timeouts struct {
+	FirstByte time.Duration // until the provider's headers
+	Idle      time.Duration // between two pieces of a body
+	Total     time.Duration // of the whole exchange
+	Drain     time.Duration // how long a call goes on for its exact usage after its client left
+	Write     time.Duration // until a client takes what is written
+}
+
+// DefaultTimeouts are what production uses.
+var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute, Drain: 5 * time.Second, Write: 30 * time.Second}
+
+// reservationMargin is how much longer than its call a reservation lives, so
+// that it never expires under a running call.
+const reservationMargin = 5 * time.Minute
+
+// Server is the surface. Its handlers are safe for concurrent use.
+type Server struct{ Deps }
+
+// New makes the surface.
+func New(d Deps) *Server { return &Server{d} }
+
+// Mount puts the routes on e.
+func (s *Server) Mount(e *echo.Echo) {
+	e.POST("/v1/chat/completions", s.wrap(s.chat))
+	e.GET("/v1/models", s.wrap(s.listModels))
+	e.GET("/v1/models/:model", s.wrap(s.getModel))
+	e.RouteNotFound("/v1/*", s.wrap(func(*caller) error {
+		return fault.New(fault.NotFound, "unknown_url", "There is no such address. The gateway serves /v1/chat/completions and /v1/models.")
+	}))
+	e.OPTIONS("/v1/*", preflight)
+}
+
+// caller is one call with who makes it, as far as that is known yet.
+type caller struct {
+	echo     echo.Context
+	ctx      context.Context
+	who      auth.Caller
+	contract billing.Contract
+	states   []limits.State // to show in the headers; nil: not known yet
+	model    string
+}
+
+// wrap finds the caller, runs h, and gives errors the form of OpenAI.
+func (s *Server) wrap(h func(*caller) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		k := &caller{echo: c, ctx: c.Request().Context()}
+		crossOrigin(c.Response().Header())
+		c.Response().Header().Set("Cache-Control", "no-store")
+		err := s.identify(k)
+		if err == nil {
+			err = h(k)
+		}
+		if err != nil {
+			s.answerError(k, err)
+		}
+		return nil
+	}
+}
+
+// identify finds the key's holder and the contract of its customer.
+func (s *Server) identify(k *caller) error {
+	secret, err := credential(k.echo.Request())
+	if err != nil {
+		return err
+	}
+	if k.who, err = s.Directory.Caller(k.ctx, secret, k.echo.RealIP()); err != nil {
+		return err
+	}
+	if k.who.Key.Kind != tenants.ForCustomer {
+		return fault.New(fault.Forbidden, "wrong_scope", "This is a management key; the gateway needs a customer's key.")
+	}
+	s.Used.Note(k.who)
+	if k.contract, err = s.Directory.Contract(k.ctx, k.who.Tenant.ID, k.who.Key.Customer); err != nil {
+		return err
+	}
+	return k.contract.RequireActive()
+}
+
+// plan is every limit of the caller's own, placed; a test key's have ledgers of
+// their own.
+func (k *caller) plan() []limits.Limit {
+	plan := append(append([]limits.Limit{}, k.contract.Limits...), k.who.Key.Limits...)
+	if k.who.Key.Test {
+		return usage.TestPlan(plan)
+	}
+	return plan
+}
+
+func (k *caller) requestID() string { return k.echo.Response().Header().Get(echo.HeaderXRequestID) }
+
+func (k *caller) requestUUID() uuid.UUID {
+	u, _ := id.Request.Parse(k.requestID())
+	return u
+}
+
+// credential is the key of a call: a bearer token, or x-api-key as Anthropic's
+// SDKs send it. A key in the URL is refused without being read.
+func credential(r *http.Request) (string, error) {
+	for _, name := range []string{"key", "api_key", "apikey", "api-key", "access_token", "token"} {
+		if r.URL.Query().Has(name) {
+			return "", fault.New(fault.Invalid, "credential_in_url", "A credential in the URL ends up in logs. Send it as a header, and replace this one.")
+		}
+	}
+	if key := r.Header.Get("x-api-key"); key != "" {
+		return strings.TrimSpace(key), nil
+	}
+	scheme, secret, _ := strings.Cut(r.Header.Get(echo.HeaderAuthorization), " ")
+	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(secret) == "" {
+		return "", fault.New(fault.Unauthenticated, "invalid_api_key", "No API key was sent. Send it as \"Authorization: Bearer weir_live_…\".")
+	}
+	return strings.TrimSpace(secret), nil
+}

@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// exposed are the headers that a browser may read on another origin.
+var exposed = strings.Join([]string{
+	"x-request-id", "retry-after", "retry-after-ms", "x-should-retry",
+	"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests",
+	"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens",
+	"ratelimit", "ratelimit-policy",
+}, ", ")
+
+// crossOrigin lets any origin call and read the rate headers. There are no
+// cookies here, so no credentials are allowed with it.
+func crossOrigin(h http.Header) {
+	h.Set(echo.HeaderAccessControlAllowOrigin, "*")
+	h.Set(echo.HeaderAccessControlExposeHeaders, exposed)
+}
+
+func preflight(c echo.Context) error {
+	h := c.Response().Header()
+	crossOrigin(h)
+	h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST")
+	h.Set(echo.HeaderAccessControlAllowHeaders, "*, Authorization")
+	h.Set(echo.HeaderAccessControlMaxAge, "86400")
+	return c.NoContent(http.StatusNoContent)
+}
+
+// upstreamHeaders is everything that a provider sees of a call: nothing of the
+// client's own headers, which may name its organisation or its software.
+func upstreamHeaders(stream bool) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"weir"}}
+	if stream {
+		h.Set("Accept", "text/event-stream")
+	}
+	return h
+}

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/id"
+	"weir/internal/keyring"
+	"weir/internal/tenants"
+)
+
+type providerKeyBody struct {
+	Provider string      `json:"provider" required:"true" enum:"openai,custom,practice" description:"practice is a simulated provider inside this installation that needs no key"`
+	Name     string      `json:"name" required:"true"`
+	Secret   string      `json:"secret,omitempty" description:"The provider's key. Sealed at once, never readable again"`
+	BaseURL  string      `json:"base_url,omitempty" description:"For custom; https on port 443 of a public address" example:"https://llm.example.com/v1"`
+	Models   []string    `json:"models,omitempty" description:"Absent: discovered by asking the provider"`
+	Limits   []limitBody `json:"limits,omitempty" description:"The key's own limits at the provider"`
+}
+
+type providerKeyJSON struct {
+	ID           string      `json:"id" example:"pvk_01kb0000000000000000000000"`
+	Provider     string      `json:"provider"`
+	Name         string      `json:"name"`
+	BaseURL      string      `json:"base_url,omitempty"`
+	Last4        string      `json:"last4" description:"The last four characters of the secret"`
+	Fingerprint  string      `json:"fingerprint" description:"Tells two secrets apart without saying what they are"`
+	Status       string      `json:"status" enum:"active,invalid,unverified,disabled"`
+	StatusReason string      `json:"status_reason,omitempty" description:"Why the status is not active"`
+	Zone         string      `json:"zone" description:"IANA time zone in which the provider's day ends"`
+	Models       []string    `json:"models"`
+	Limits       []limitJSON `json:"limits"`
+	Learned      []limitJSON `json:"learned" description:"Limits learned from the provider's answers"`
+	CreatedAt    time.Time   `json:"created_at"`
+	VerifiedAt   *time.Time  `json:"verified_at"`
+}
+
+func providerKeyOf(k tenants.ProviderKey) providerKeyJSON {
+	return providerKeyJSON{
+		ID: id.ProviderKey.Format(k.ID), Provider: k.Provider, Name: k.Name, BaseURL: k.BaseURL, Last4: k.Last4, Fingerprint: k.Fingerprint,
+		Status: string(k.Status), StatusReason: k.StatusReason, Zone: k.Zone, Models: k.Models, Limits: limitsJSON(k.Limits),
+		Learned: []limitJSON{}, CreatedAt: k.CreatedAt, VerifiedAt: k.VerifiedAt,
+	}
+}
+
+func addProviderKey(s *Server, r *request, _ none, b providerKeyBody) (providerKeyJSON, error) {
+	list, err := limitsFrom(b.Limits)
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
+	k, err := s.tenants.AddProviderKey(r.ctx, r.tenant(), tenants.NewProviderKey{
+		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list,
+	})
+	return providerKeyOf(k), err
+}
+
+func listProviderKeys(s *Server, r *request, q listQuery, _ none) (page[providerKeyJSON], error) {
+	return list(s, r, q, "provider-keys", func(after uuid.UUID, limit int) (tenants.Page[tenants.ProviderKey], error) {
+		return s.tenants.ProviderKeys(r.ctx, r.tenant(), after, limit)
+	}, providerKeyOf)
+}
+
+func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
+	key, err := r.path(id.ProviderKey, "provider key")
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
+	k, err := s.tenants.ProviderKey(r.ctx, r.tenant(), key)
+	return providerKeyOf(k), err
+}
+
+func verifyProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
+	key, err := r.path(id.ProviderKey, "provider key")
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
+	k, err := s.tenants.VerifyProviderKey(r.ctx, r.tenant(), key)
+	return providerKeyOf(k), err
+}
+
+func removeProviderKey(s *Server, r *request, _ none, _ none) (none, error) {
+	key, err := r.path(id.ProviderKey, "provider key")
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, s.tenants.RemoveProviderKey(r.ctx, r.tenant(), key)
+}

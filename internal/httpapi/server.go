@@ -1,0 +1,139 @@
+// Package httpapi is the REST surface: the management API under /api/v1 and the
+// decision API under /v1/reservations. A handler binds, calls one service, and
+// answers; who may call what stands beside each path.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/id"
+	"weir/internal/limits"
+	"weir/internal/tenants"
+	"weir/internal/usage"
+)
+
+// Deps is what the surface needs.
+type Deps struct {
+	Log       *slog.Logger
+	Directory *auth.Directory
+	Used      *auth.LastUsed
+	Tenants   *tenants.Service
+	Billing   *billing.Service
+	Meter     *usage.Meter
+	Limits    Live
+	Reports   *usage.Reports
+	CursorKey []byte
+	Now       func() time.Time
+}
+
+// Live reads what limits hold now.
+type Live interface {
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
+}
+
+// Server is the surface. Its handlers are safe for concurrent use.
+type Server struct {
+	log       *slog.Logger
+	directory *auth.Directory
+	used      *auth.LastUsed
+	tenants   *tenants.Service
+	billing   *billing.Service
+	meter     *usage.Meter
+	limits    Live
+	reports   *usage.Reports
+	cursors   cursors
+	now       func() time.Time
+	openapi   []byte
+}
+
+// New makes the surface.
+func New(d Deps) (*Server, error) {
+	s := &Server{
+		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
+		limits: d.Limits, reports: d.Reports, cursors: cursors{d.CursorKey}, now: d.Now,
+	}
+	var err error
+	s.openapi, err = document(endpoints())
+	return s, err
+}
+
+// Mount puts every route on e.
+func (s *Server) Mount(e *echo.Echo) {
+	for _, p := range endpoints() {
+		e.Add(p.method, p.path, s.wrap(p.handle))
+	}
+	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, s.openapi) })
+	e.RouteNotFound("/api/*", s.wrap(func(*Server, echo.Context) error { return echo.ErrNotFound }))
+}
+
+// OpenAPI is the OpenAPI 3.1 document of the surface.
+func (s *Server) OpenAPI() []byte { return s.openapi }
+
+// wrap gives each answer its request id and errors their form.
+func (s *Server) wrap(h func(*Server, echo.Context) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set("Cache-Control", "no-store")
+		if err := h(s, c); err != nil {
+			s.answerError(c, err)
+		}
+		return nil
+	}
+}
+
+// requestUUID is the id of the request, which boot gave it.
+func requestUUID(c echo.Context) uuid.UUID {
+	u, _ := id.Request.Parse(requestID(c))
+	return u
+}
+
+func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
+
+// endpoints is every route of the surface on one screen.
+func endpoints() []endpoint {
+	return []endpoint{
+		on("GET", "/api/v1/me", "", "Who this key is", 200, me),
+
+		on("POST", "/api/v1/provider-keys", "provider-keys:write", "Add a provider key; it is checked live", 201, addProviderKey).with(`{"provider": "practice", "name": "Practice"}`),
+		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),
+		on("GET", "/api/v1/provider-keys/:id", "provider-keys:read", "Read a provider key", 200, getProviderKey),
+		on("POST", "/api/v1/provider-keys/:id/verify", "provider-keys:write", "Check a provider key live, now", 200, verifyProviderKey),
+		on("DELETE", "/api/v1/provider-keys/:id", "provider-keys:write", "Remove a provider key and forget its secret", 204, removeProviderKey),
+
+		on("POST", "/api/v1/plans", "plans:write", "Make a plan with a first draft version", 201, addPlan).with(examplePlan),
+		on("GET", "/api/v1/plans", "plans:read", "List plans", 200, listPlans),
+		on("GET", "/api/v1/plans/:id", "plans:read", "Read a plan", 200, getPlan),
+		on("POST", "/api/v1/plans/:id/versions", "plans:write", "Make the next version of a plan, a draft", 201, addPlanVersion).with(exampleVersion),
+		on("POST", "/api/v1/plans/:id/publish", "plans:write", "Publish the newest draft", 200, publishPlan),
+
+		on("POST", "/api/v1/customers", "customers:write", "Add a customer", 201, addCustomer).with(`{"name": "Ada's Apps", "email": "ada@example.com", "external_id": "ada-1"}`),
+		on("GET", "/api/v1/customers", "customers:read", "List customers", 200, listCustomers),
+		on("GET", "/api/v1/customers/:id", "customers:read", "Read a customer", 200, getCustomer),
+
+		on("POST", "/api/v1/subscriptions", "subscriptions:write", "Put a customer on a plan", 201, subscribe).with(`{"customer": "{customer}", "plan": "{plan}"}`),
+		on("GET", "/api/v1/subscriptions", "subscriptions:read", "List subscriptions", 200, listSubscriptions),
+		on("GET", "/api/v1/subscriptions/:id", "subscriptions:read", "Read a subscription", 200, getSubscription),
+
+		on("POST", "/api/v1/api-keys", "api-keys:write", "Make an API key; its secret is in this answer only", 201, addAPIKey).with(`{"kind": "customer", "customer": "{customer}", "name": "Production", "limits": [{"dimension": "requests", "window": "minute", "amount": 100}]}`),
+		on("GET", "/api/v1/api-keys", "api-keys:read", "List API keys", 200, listAPIKeys),
+		on("GET", "/api/v1/api-keys/:id", "api-keys:read", "Read an API key", 200, getAPIKey),
+		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key", 200, revokeAPIKey),
+
+		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
+		on("GET", "/api/v1/requests", "requests:read", "List calls, newest first", 200, listRequests),
+		on("GET", "/api/v1/requests/:id", "requests:read", "Read one call", 200, getRequest),
+
+		on("POST", "/v1/reservations", decisionScope, "Reserve: decide a call against every limit it touches", 201, reserve).with(`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 1200, "output_tokens": 800}}`),
+		on("POST", "/v1/reservations/:id/settle", decisionScope, "Settle a reservation with what really happened", 200, settle).with(`{"outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}`),
+		on("POST", "/v1/reservations/:id/cancel", decisionScope, "Cancel a reservation whose call was never sent", 200, cancel),
+		on("POST", "/v1/reservations/:id/extend", decisionScope, "Move the end of a reservation", 200, extend).with(`{"ttl_seconds": 600}`),
+		on("GET", "/v1/limits", decisionScope, "Live state of every limit of a caller", 200, liveLimits),
+	}
+}

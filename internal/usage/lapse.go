@@ -1,0 +1,141 @@
+package usage
+
+import (
+	"context"
+	"time"
+
+	"weir/internal/limits"
+)
+
+// KindDecision is the kind of a call that was admitted by the decision API.
+const KindDecision = "decision"
+
+// sweepEvery is how often reservations that ran out are looked for.
+const sweepEvery = 250 * time.Millisecond
+
+// Run ends what nobody ends: it writes the event of every reservation that ran
+// out, forgets old outcomes, and empties the backlog. It returns when ctx ends.
+func (m *Meter) Run(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			m.Sweep()
+		}
+	}
+}
+
+// Sweep is one round of Run.
+func (m *Meter) Sweep() {
+	now := m.now()
+	m.mu.Lock()
+	lapsed := m.early
+	m.early = nil
+	m.mu.Unlock()
+	for _, r := range append(lapsed, m.limiter.Expire(now)...) {
+		m.lapse(r, now)
+	}
+	m.mu.Lock()
+	for call, c := range m.calls {
+		if !c.forgetAt.IsZero() && c.forgetAt.Before(now) {
+			delete(m.calls, call)
+		}
+	}
+	waiting := m.backlog
+	m.backlog = nil
+	m.mu.Unlock()
+	for _, e := range waiting {
+		m.finish(e)
+	}
+}
+
+// lapse writes that a reservation expired. One that is still being admitted
+// comes back in the next round.
+func (m *Meter) lapse(r limits.Reservation, now time.Time) {
+	m.mu.Lock()
+	c := m.calls[r.ID]
+	if c == nil && now.Sub(r.ExpiresAt) < time.Minute {
+		m.early = append(m.early, r)
+	}
+	m.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.expire(c, now)
+}
+
+// expire writes the event that says expired, unless the call has an event. The
+// call is locked. A late settlement corrects it.
+func (m *Meter) expire(c *metered, now time.Time) {
+	if c.event != nil {
+		return
+	}
+	e := c.admission.Event
+	e.EndedAt = now.UTC().Truncate(time.Microsecond)
+	c.event = &e
+	m.forgetLater(c)
+	m.finish(&e)
+}
+
+// CloseOpen ends, at a start, what an earlier life of this spool left open and
+// nobody can end any more: every gateway call, whose connection died with the
+// process, charged with its prompt and what had been streamed by the last
+// checkpoint; and every reservation of the decision API that ran out meanwhile.
+// It returns what the books need of their events, and the reservations that
+// live on.
+func CloseOpen(s *Spool, open []OpenAdmission, now time.Time) (ended []Ended, alive []Admission, err error) {
+	for _, o := range open {
+		if o.Admission.Decision && o.Admission.Reservation.ExpiresAt.After(now) {
+			alive = append(alive, o.Admission)
+			continue
+		}
+		e := o.lost(now)
+		if err := s.Finish(&e); err != nil {
+			return nil, nil, err
+		}
+		ended = append(ended, Ended{ID: e.ID, Tenant: e.Tenant, Shard: e.Shard, Number: e.Number, Charges: e.Charges})
+	}
+	return ended, alive, nil
+}
+
+func (o OpenAdmission) lost(now time.Time) Event {
+	e := o.Admission.Event
+	e.EndedAt = now.UTC().Truncate(time.Microsecond)
+	if o.Admission.Decision {
+		return e
+	}
+	e.Tokens = limits.Tokens{Input: e.Estimate.Tokens.Input, CachedInput: e.Estimate.Tokens.CachedInput, CacheWrite: e.Estimate.Tokens.CacheWrite}
+	if o.Checkpoint != nil {
+		e.Tokens = o.Checkpoint.Tokens
+	}
+	cost := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
+	e.Charges = nil
+	for _, h := range o.Admission.Reservation.Holds {
+		if !h.WindowStart.IsZero() {
+			e.Charges = append(e.Charges, limits.Charge{Ledger: h.Ledger, WindowStart: h.WindowStart, Amount: h.Limit.Cost(cost)})
+		}
+	}
+	return e.priced(o.Admission.Rates)
+}
+
+// Restore takes back the reservations that live on from an earlier life.
+func (m *Meter) Restore(ctx context.Context, alive []Admission) error {
+	list := make([]limits.Reservation, len(alive))
+	for i, a := range alive {
+		list[i] = a.Reservation
+	}
+	if err := m.limiter.Restore(ctx, list); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range alive {
+		m.calls[a.Event.ID] = &metered{admission: a}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package usage
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+// Limiter is the limits engine, whatever keeps its ledgers.
+type Limiter interface {
+	Reserve(context.Context, limits.Request) (limits.Decision, error)
+	Settle(ctx context.Context, tenant, id uuid.UUID, s limits.Settlement) (limits.Outcome, error)
+	Cancel(ctx context.Context, tenant, id uuid.UUID) (limits.Outcome, error)
+	Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error
+	Expire(now time.Time) []limits.Reservation
+	Restore(context.Context, []limits.Reservation) error
+}
+
+// Meter ties the limits engine to the spool: a call that the engine admits has
+// an admission record before it goes out, and exactly one terminal event after;
+// whoever ends it first in the engine writes the event. It is safe for
+// concurrent use.
+type Meter struct {
+	limiter Limiter
+	spool   *Spool
+	past    pastEvents
+	log     *slog.Logger
+	now     func() time.Time
+
+	mu      sync.Mutex
+	calls   map[uuid.UUID]*metered
+	early   []limits.Reservation // ran out before their admission was written
+	backlog []*Event             // finished while the spool could not be written
+}
+
+// metered is one admitted call that is open, or whose outcome is remembered.
+type metered struct {
+	mu        sync.Mutex // one outcome at a time
+	admission Admission
+	event     *Event // nil while open
+	result    Result
+	forgetAt  time.Time // guarded by the meter's lock
+}
+
+// Call is what a surface asks to have admitted.
+type Call struct {
+	RequestID                           uuid.UUID
+	Tenant                              uuid.UUID
+	Zone                                *time.Location // of the tenant's days
+	Customer, Subscription, PlanVersion uuid.UUID
+	Key, Counter                        uuid.UUID
+	Kind                                string // chat, decision, …
+	Model                               string // as asked for
+	Stream                              bool
+	EndUser                             string
+	Tags                                map[string]string
+	Test                                bool // never billed
+	Currency                            string
+	Rates                               []Rate
+	Plan                                []limits.Limit
+	Candidates                          []limits.Candidate
+	Estimate                            limits.Cost
+	TTL                                 time.Duration
+	DryRun                              bool
+	Decision                            bool // of the decision API: outlives this process
+}
+
+// NewMeter makes a meter.
+func NewMeter(l Limiter, s *Spool, past pastEvents, log *slog.Logger, now func() time.Time) *Meter {
+	return &Meter{limiter: l, spool: s, past: past, log: log, now: now, calls: map[uuid.UUID]*metered{}}
+}
+
+// maxBacklog is how many ended calls wait in memory for an unwritable spool
+// before new calls are refused.
+const maxBacklog = 10_000
+
+// Admit decides a call. Where the decision is to admit, the call's admission is
+// in the spool when Admit returns, and Settle or Cancel must follow. A refusal
+// is recorded as an event and is no error. An error (limiter_unavailable,
+// metering_unavailable, invalid counts) left every ledger as it was.
+func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
+	if err := m.room(); err != nil {
+		return limits.Decision{}, err
+	}
+	d, err := m.limiter.Reserve(ctx, limits.Request{
+		Tenant: c.Tenant, Model: c.Model, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
+		TTL: c.TTL, DryRun: c.DryRun, Forget: !c.Decision,
+	})
+	if err != nil || c.DryRun {
+		return d, err
+	}
+	if !d.Admitted {
+		m.finish(c.refused(d))
+		return d, nil
+	}
+	a := Admission{Event: c.draft(d), Reservation: d.Reservation, Rates: c.Rates, Decision: c.Decision}
+	if err := m.spool.Admit(a); err != nil {
+		_, _ = m.limiter.Cancel(ctx, c.Tenant, d.Reservation.ID) // it was reserved a moment ago
+		return limits.Decision{}, err
+	}
+	m.mu.Lock()
+	m.calls[a.Event.ID] = &metered{admission: a}
+	m.mu.Unlock()
+	return d, nil
+}
+
+func (m *Meter) room() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.backlog) < maxBacklog {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "metering_unavailable", "Calls cannot be recorded right now, so none is let through. Try again in a few seconds.").After(5 * time.Second)
+}
+
+// draft is the event of an admitted call as it stands if nothing more is
+// learned.
+func (c Call) draft(d limits.Decision) Event {
+	e := c.event(d)
+	e.ID = d.Reservation.ID
+	e.Outcome, e.Requests, e.Estimated = Expired, c.Estimate.Requests, "expired"
+	e.Tokens, e.Units = c.Estimate.Tokens, c.Estimate.Units
+	e.Charges = d.Reservation.Charges()
+	if d.Candidate >= 0 {
+		e.ProviderKey, e.ModelServed = c.Candidates[d.Candidate].ProviderKey, c.Candidates[d.Candidate].Model
+	}
+	return e
+}
+
+// refused is the event of a call that was not admitted.
+func (c Call) refused(d limits.Decision) *Event {
+	e := c.event(d)
+	e.ID = id.At(d.At)
+	first := d.Violations[0].Limit
+	e.Outcome, e.Refused = Outcome(refusedPrefix+string(first.Dimension)+"_"+string(first.Window)), 1
+	e.Refusal = &Refusal{Code: RefusalCode(d), RetryAfter: d.RetryAfter}
+	for _, v := range d.Violations {
+		e.Refusal.Limits = append(e.Refusal.Limits, Refusing{Limit: v.Limit, Used: v.Used + v.Held, Remaining: v.Remaining, Requested: v.Requested, ResetAt: v.ResetAt})
+	}
+	return &e
+}
+
+func (c Call) event(d limits.Decision) Event {
+	at := d.At.UTC()
+	return Event{
+		Version: version, RequestID: c.RequestID, Tenant: c.Tenant, Customer: c.Customer, Subscription: c.Subscription,
+		PlanVersion: c.PlanVersion, Key: c.Key, Counter: c.Counter, EndUser: c.EndUser, Tags: c.Tags,
+		ModelAsked: c.Model, Kind: c.Kind, Stream: c.Stream, StartedAt: at, EndedAt: at, LocalDay: limits.DayStart(at, c.Zone),
+		Estimate: c.Estimate, Currency: c.Currency, Test: c.Test,
+	}
+}
+
+// RefusalCode is the stable code of a refusal, by what refuses first:
+// request_too_large, provider_capacity, concurrency_limit_exceeded,
+// daily_cap_reached, spend_cap_reached, or rate_limit_exceeded.
+func RefusalCode(d limits.Decision) string {
+	first := d.Violations[0].Limit
+	switch {
+	case d.ProviderFull:
+		return "provider_capacity"
+	case d.TooLarge:
+		return "request_too_large"
+	case first.Dimension == limits.DimensionConcurrency:
+		return "concurrency_limit_exceeded"
+	case first.Dimension == limits.DimensionSpend:
+		return "spend_cap_reached"
+	case first.Policy == limits.PolicyCalendar:
+		return "daily_cap_reached"
+	}
+	return "rate_limit_exceeded"
+}

@@ -1,0 +1,227 @@
+package usage
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/money"
+)
+
+// Result is how a call ended, as the surface saw it.
+type Result struct {
+	Outcome      Outcome
+	Tokens       limits.Tokens
+	Units        int64
+	Estimated    string // why Tokens are not the provider's own, or ""
+	ModelServed  string
+	Attempts     []Attempt
+	SelfReported bool
+}
+
+// Settled is how a call stands after Settle or Cancel.
+type Settled struct {
+	State  string // settled, cancelled
+	First  bool   // this call decided it; otherwise it stood already
+	Late   bool   // it had expired: a correction was written
+	Event  Event  // its terminal event
+	Actual limits.Cost
+	Limits []limits.State
+}
+
+// Settle ends an admitted call: the engine's ledgers take the actual figures,
+// and its terminal event is in the spool when Settle returns. The same result
+// again answers alike and changes nothing; another is a Conflict
+// (reservation_settled). NotFound is an id that is unknown, another tenant's or
+// forgotten.
+func (m *Meter) Settle(ctx context.Context, tenant, call uuid.UUID, r Result) (Settled, error) {
+	return m.end(ctx, tenant, call, r, func() (limits.Outcome, error) {
+		return m.limiter.Settle(ctx, tenant, call, limits.Settlement{Actual: limits.Cost{Units: r.Units, Tokens: r.Tokens}})
+	})
+}
+
+// Cancel ends an admitted call that never left for a provider: everything is
+// given back, the request too. Otherwise it is as Settle.
+func (m *Meter) Cancel(ctx context.Context, tenant, call uuid.UUID) (Settled, error) {
+	return m.end(ctx, tenant, call, Result{Outcome: Aborted}, func() (limits.Outcome, error) {
+		return m.limiter.Cancel(ctx, tenant, call)
+	})
+}
+
+func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decide func() (limits.Outcome, error)) (Settled, error) {
+	m.mu.Lock()
+	c := m.calls[call]
+	m.mu.Unlock()
+	if c == nil || c.admission.Event.Tenant != tenant {
+		return m.remembered(ctx, tenant, call, r)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, err := decide()
+	if err != nil {
+		return Settled{}, err
+	}
+	if !o.First {
+		if r.Outcome != c.result.Outcome {
+			return Settled{}, alreadySettled()
+		}
+		return Settled{State: o.State, Late: o.Late, Event: *c.event, Actual: o.Actual, Limits: o.States}, nil
+	}
+	if o.Late {
+		m.expire(c, m.now())
+	}
+	e := c.terminal(o, r, m.now())
+	c.event, c.result = &e, r
+	m.finish(&e)
+	m.retire(c)
+	return Settled{State: o.State, First: true, Late: o.Late, Event: e, Actual: o.Actual, Limits: o.States}, nil
+}
+
+func alreadySettled() error {
+	return fault.New(fault.Conflict, "reservation_settled", "This reservation has an outcome already, and it is another one.")
+}
+
+// terminal is the call's event: the draft with what was learned, or the
+// correction of the event that said expired.
+func (c *metered) terminal(o limits.Outcome, r Result, now time.Time) Event {
+	e := c.admission.Event
+	e.EndedAt, e.Outcome, e.Estimated = now.UTC().Truncate(time.Microsecond), r.Outcome, r.Estimated
+	e.Requests, e.Tokens, e.Units = o.Actual.Requests, o.Actual.Tokens, o.Actual.Units
+	e.Charges, e.SelfReported = o.Charges, r.SelfReported
+	e = e.served(r)
+	e = e.priced(c.admission.Rates)
+	if o.Late {
+		e = e.correcting(*c.event)
+	}
+	return e
+}
+
+// served takes over which provider and model answered.
+func (e Event) served(r Result) Event {
+	if r.ModelServed != "" {
+		e.ModelServed = r.ModelServed
+	}
+	e.Attempts = r.Attempts
+	if n := len(r.Attempts); n > 0 {
+		e.ProviderKey = r.Attempts[n-1].ProviderKey
+	}
+	return e
+}
+
+// priced states what the customer pays: nothing for a test call, and nothing
+// for a call that the provider did not serve beyond what it used.
+func (e Event) priced(rates []Rate) Event {
+	e.Charge, e.Prices = money.Pico{}, nil
+	if !e.Test {
+		e.Charge, e.Prices = Charge(rates, limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens})
+	}
+	return e
+}
+
+// correcting turns e into the signed differences to an event that stands. Its
+// id follows from that event's, so there can be only one.
+func (e Event) correcting(was Event) Event {
+	e.ID, e.Corrects, e.Outcome = correctionID(was.ID), was.ID, Correction
+	e.Requests -= was.Requests
+	e.Units -= was.Units
+	e.Tokens = limits.Tokens{
+		Input: e.Tokens.Input - was.Tokens.Input, CachedInput: e.Tokens.CachedInput - was.Tokens.CachedInput,
+		CacheWrite: e.Tokens.CacheWrite - was.Tokens.CacheWrite, Output: e.Tokens.Output - was.Tokens.Output,
+		Reasoning: e.Tokens.Reasoning - was.Tokens.Reasoning,
+	}
+	e.Charge = e.Charge.Sub(was.Charge)
+	return e
+}
+
+// correctionID keeps the time of the id, and so its partition.
+func correctionID(of uuid.UUID) uuid.UUID {
+	u := uuid.NewSHA1(of, []byte("correction"))
+	copy(u[:6], of[:6])
+	u[6] = u[6]&0x0f | 0x70
+	return u
+}
+
+// Owner is the customer of a call that is open or remembered here.
+func (m *Meter) Owner(tenant, call uuid.UUID) (customer uuid.UUID, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.calls[call]
+	if c == nil || c.admission.Event.Tenant != tenant {
+		return uuid.Nil, false
+	}
+	return c.admission.Event.Customer, true
+}
+
+// Extend moves the end of an open reservation.
+func (m *Meter) Extend(ctx context.Context, tenant, call uuid.UUID, until time.Time) error {
+	if err := m.limiter.Extend(ctx, tenant, call, until); err != nil {
+		return err
+	}
+	return m.spool.Extend(call, until)
+}
+
+// retire forgets a call that nobody will ask about; a reservation of the
+// decision API is remembered for a while.
+func (m *Meter) retire(c *metered) {
+	if c.admission.Decision {
+		m.forgetLater(c)
+		return
+	}
+	m.mu.Lock()
+	delete(m.calls, c.admission.Event.ID)
+	m.mu.Unlock()
+}
+
+// forgetLater keeps an outcome as long as the engine does: an hour past the
+// latest expiry that Extend can have set.
+func (m *Meter) forgetLater(c *metered) {
+	m.mu.Lock()
+	c.forgetAt = c.admission.Reservation.ExpiresAt.Add(limits.MaxTTL + time.Hour)
+	m.mu.Unlock()
+}
+
+// finish puts an event into the spool; while that cannot be written, the event
+// waits in memory. An event that the spool refuses for itself is a defect.
+func (m *Meter) finish(e *Event) {
+	err := m.spool.Finish(e)
+	switch {
+	case err == nil:
+	case fault.Is(err, fault.Unavailable):
+		m.mu.Lock()
+		m.backlog = append(m.backlog, e)
+		m.mu.Unlock()
+	default:
+		m.log.Error("event not written", "event", e.ID, "outcome", e.Outcome, "error", err)
+	}
+}
+
+// pastEvents finds the terminal event of a call that this process has
+// forgotten, or never knew.
+type pastEvents interface {
+	EventByID(ctx context.Context, tenant, event uuid.UUID) (Event, error)
+}
+
+// remembered answers from the books.
+func (m *Meter) remembered(ctx context.Context, tenant, call uuid.UUID, r Result) (Settled, error) {
+	e, err := m.past.EventByID(ctx, tenant, call)
+	if fault.Is(err, fault.NotFound) || err == nil && e.Kind != KindDecision {
+		return Settled{}, fault.New(fault.NotFound, "reservation_not_found", "There is no such reservation.")
+	}
+	if err != nil {
+		return Settled{}, err
+	}
+	switch {
+	case e.Outcome == Expired:
+		return Settled{}, fault.New(fault.Conflict, "reservation_expired", "This reservation expired too long ago to be settled.")
+	case e.Outcome != r.Outcome || e.Tokens != r.Tokens || e.Units != r.Units:
+		return Settled{}, alreadySettled()
+	}
+	state := limits.StateSettled
+	if e.Requests == 0 {
+		state = limits.StateCancelled
+	}
+	return Settled{State: state, Event: e, Actual: limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}}, nil
+}
