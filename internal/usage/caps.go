@@ -24,24 +24,17 @@ type Books struct {
 	tail map[uuid.UUID][]Ended // by tenant: charges that may not be committed
 }
 
-// NewBooks makes the books of a spool that was just opened. db is a pool of the
-// app role. ended are events that were written since it was opened, before the
-// engine knew of them.
-func NewBooks(db *postgres.DB, s *Spool, tail []Ended, ended []Event) *Books {
-	b := &Books{db: db, instance: s.Instance(), tail: map[uuid.UUID][]Ended{}}
+// NewBooks makes the books of an instance whose spool was just opened. db is a
+// pool of the app role. tail is what Recovery says, and what was ended since the
+// spool was opened and before the engine knew of it.
+func NewBooks(db *postgres.DB, instance uuid.UUID, tail []Ended) *Books {
+	b := &Books{db: db, instance: instance, tail: map[uuid.UUID][]Ended{}}
 	for _, e := range tail {
-		b.keep(e)
-	}
-	for _, e := range ended {
-		b.keep(Ended{e.ID, e.Tenant, e.Shard, e.Number, e.Charges})
+		if len(e.Charges) > 0 {
+			b.tail[e.Tenant] = append(b.tail[e.Tenant], e)
+		}
 	}
 	return b
-}
-
-func (b *Books) keep(e Ended) {
-	if len(e.Charges) > 0 {
-		b.tail[e.Tenant] = append(b.tail[e.Tenant], e)
-	}
 }
 
 // CapTotals is the total of each window, in order; a window that nothing was

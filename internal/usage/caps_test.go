@@ -57,7 +57,7 @@ func TestSpentCapIsStillSpentAfterKill(t *testing.T) {
 	expired.Outcome = Expired
 	must(t, s.Admit(admission(expired)))
 	must(t, s.Finish(&expired))
-	b := NewBooks(db.App, s, rec.Tail, []Event{expired})
+	b := NewBooks(db.App, s.Instance(), append(rec.Tail, Ended{expired.ID, tenant, expired.Shard, expired.Number, expired.Charges}))
 	if got := b.total(t, one); got != 510 {
 		t.Fatalf("51 calls of 10 tokens spent %d", got)
 	}
@@ -71,7 +71,7 @@ func TestSpentCapIsStillSpentAfterKill(t *testing.T) {
 	if got := b.total(t, one); got != 510 || len(b.tail) > 0 {
 		t.Fatalf("51 calls of 10 tokens spent %d, %d tenants kept", got, len(b.tail))
 	}
-	if got := NewBooks(db.App, s, nil, nil).total(t, call(id.New(), time.Now())); got != 0 {
+	if got := NewBooks(db.App, s.Instance(), nil).total(t, call(id.New(), time.Now())); got != 0 {
 		t.Fatalf("another tenant spent %d", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestCapsAreUnknownWhileTheDatabaseIsOut(t *testing.T) {
 	restore := outage(t, db)
 	defer restore()
 	e := call(id.New(), time.Now())
-	if _, err := NewBooks(db.App, s, nil, nil).CapTotals(t.Context(), e.Tenant, windowsOf(e)); err == nil || fault.Of(err).Kind != fault.Unavailable {
+	if _, err := NewBooks(db.App, s.Instance(), nil).CapTotals(t.Context(), e.Tenant, windowsOf(e)); err == nil || fault.Of(err).Kind != fault.Unavailable {
 		t.Fatalf("got %v", err)
 	}
 }

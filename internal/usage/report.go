@@ -1,0 +1,216 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/money"
+	"weir/internal/postgres"
+)
+
+// Reports reads the books. Dashboard, API, exports and invoices read them here,
+// so that no two can disagree.
+type Reports struct {
+	db  *postgres.DB
+	now func() time.Time
+}
+
+// NewReports makes them over a pool of the app role.
+func NewReports(db *postgres.DB, now func() time.Time) *Reports { return &Reports{db, now} }
+
+// GroupBy is what the rows of a bucket are told apart by.
+type GroupBy string
+
+// The groups. A key is its counter: a rotated pair is one. A model is the one
+// that was asked for.
+const (
+	ByNothing     GroupBy = ""
+	ByCustomer    GroupBy = "customer"
+	ByKey         GroupBy = "api_key"
+	ByModel       GroupBy = "model"
+	ByProviderKey GroupBy = "provider_key"
+	ByOutcome     GroupBy = "outcome"
+)
+
+// TestCalls says what becomes of calls that are never billed: those of the
+// practice provider and of test keys.
+type TestCalls int
+
+// Test calls are left out unless asked for.
+const (
+	WithoutTests TestCalls = iota
+	WithTests
+	OnlyTests
+)
+
+// Filter keeps the calls that match everything that is set.
+type Filter struct {
+	Customer, Counter, ProviderKey uuid.UUID
+	Model                          string  // asked for
+	Outcome                        Outcome // "refused" stands for every refusal
+	Tests                          TestCalls
+}
+
+// Query asks for sums. From and To are widened to whole buckets of Zone.
+type Query struct {
+	From, To time.Time
+	Bucket   Bucket
+	GroupBy  GroupBy
+	Filter   Filter
+	Zone     *time.Location // nil: UTC
+}
+
+// Report is the answer: for every bucket, in order, one row of each group that
+// occurs anywhere in the range, zero-filled.
+type Report struct {
+	From, To time.Time
+	Rows     []Row
+	Totals   Sums
+	AsOf     time.Time // every call that ended before is counted
+}
+
+// Row is one group in the bucket that begins at Start and ends where the next
+// one begins.
+type Row struct {
+	Start, End time.Time
+	Group      Group
+	Sums
+}
+
+// Group is an id (of a customer, counter or provider key) or a name (of a model
+// or outcome); neither where the calls have none, or nothing is grouped.
+type Group struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// Sums add up calls. Requests are those that were admitted, Refused those that
+// were not, Errors the requests that ended as a client or provider error or at
+// the provider's limit.
+type Sums struct {
+	Requests, Refused, Errors int64
+	Tokens                    limits.Tokens
+	Units                     int64
+	Charges                   []Money // what customers pay, by currency
+	Costs                     []Money // what providers charge; calls without a known price have none
+}
+
+// Money is an exact amount.
+type Money struct {
+	Currency string
+	Amount   money.Pico
+}
+
+// maxRows bounds a report: buckets × groups.
+const maxRows = 50_000
+
+// Report sums up a tenant's usage. Invalid names the query parameter that is
+// wrong; a report of too many rows is one.
+func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report, error) {
+	if wrong := q.check(); wrong != nil {
+		return Report{}, fault.InvalidFields(wrong...)
+	}
+	if q.Zone == nil {
+		q.Zone = time.UTC
+	}
+	starts, end := buckets(q.From, q.To, q.Bucket, q.Zone)
+	rep := Report{From: starts[0], To: end}
+	var cells []cell
+	err := r.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if rep.AsOf, err = asOf(ctx, tx, r.now()); err != nil {
+			return err
+		}
+		cells, err = readCells(ctx, tx, tenant, q, starts, end)
+		return err
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	return rep, rep.fill(q, starts, cells)
+}
+
+func (q Query) check() []fault.Field {
+	wrong := checkRange(q.From, q.To, q.Bucket)
+	if _, ok := groupColumns[q.GroupBy]; !ok {
+		wrong = append(wrong, fault.Field{Pointer: "?group_by", Code: "not_one_of", Message: "group_by must be one of customer, api_key, model, provider_key, outcome."})
+	}
+	return wrong
+}
+
+// fill spreads the cells over buckets × groups.
+func (rep *Report) fill(q Query, starts []time.Time, cells []cell) error {
+	groups := groupsOf(q.GroupBy, cells)
+	if len(groups)*len(starts) > maxRows {
+		return fault.InvalidFields(fault.Field{Pointer: "?group_by", Code: "too_many_rows",
+			Message: "This range has too many groups for so many buckets. Use a longer bucket, a shorter range or a filter."})
+	}
+	at := make(map[Group]int, len(groups))
+	for i, g := range groups {
+		at[g] = i
+	}
+	rep.Rows = make([]Row, 0, len(groups)*len(starts))
+	for i, start := range starts {
+		end := rep.To
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		for _, g := range groups {
+			rep.Rows = append(rep.Rows, Row{Start: start, End: end, Group: g})
+		}
+	}
+	for _, c := range cells {
+		rep.Rows[c.bucket*len(groups)+at[c.group]].add(c)
+		rep.Totals.add(c)
+	}
+	return nil
+}
+
+// groupsOf are the groups in order; without grouping there is one, always.
+func groupsOf(by GroupBy, cells []cell) []Group {
+	if by == ByNothing {
+		return []Group{{}}
+	}
+	var groups []Group
+	for _, c := range cells {
+		groups = append(groups, c.group)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return slices.Compact(groups)
+}
+
+func (s *Sums) add(c cell) {
+	s.Requests += c.Requests
+	s.Refused += c.Refused
+	s.Errors += c.Errors
+	s.Units += c.Units
+	s.Tokens.Input += c.Tokens.Input
+	s.Tokens.CachedInput += c.Tokens.CachedInput
+	s.Tokens.CacheWrite += c.Tokens.CacheWrite
+	s.Tokens.Output += c.Tokens.Output
+	s.Tokens.Reasoning += c.Tokens.Reasoning
+	s.Charges = plus(s.Charges, c.charge)
+	s.Costs = plus(s.Costs, c.cost)
+}
+
+// plus adds an amount to the sums by currency, which stay in order.
+func plus(sums []Money, m Money) []Money {
+	if m.Currency == "" {
+		return sums
+	}
+	i, found := slices.BinarySearchFunc(sums, m.Currency, func(s Money, c string) int { return strings.Compare(s.Currency, c) })
+	if !found {
+		return slices.Insert(sums, i, m)
+	}
+	sums[i].Amount = sums[i].Amount.Add(m.Amount)
+	return sums
+}
