@@ -1,0 +1,262 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/id"
+	"weir/internal/postgres"
+	"weir/internal/postgres/postgrestest"
+)
+
+// fill puts a row of the tenant into every table that the app role may write.
+func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
+	t.Helper()
+	err := db.WithTenant(t.Context(), tenant, func(tx pgx.Tx) error {
+		customer, plan, version := id.New(), id.New(), id.New()
+		subscription := id.New()
+		for _, q := range []struct {
+			sql  string
+			args []any
+		}{
+			{`insert into tenants (tenant_id, name, zone, currency) values ($1, 'T', 'UTC', 'USD')`, nil},
+			{`insert into data_keys (tenant_id, data_key_id, kek, wrapped) values ($1, $2, 'k', 'w')`, []any{id.New()}},
+			{`insert into customers (tenant_id, customer_id, name) values ($1, $2, 'C')`, []any{customer}},
+			{`insert into provider_keys (tenant_id, provider_key_id, provider, name, status) values ($1, $2, 'practice', 'P', 'active')`, []any{id.New()}},
+			{`insert into api_keys (tenant_id, api_key_id, counter_id, kind, customer_id, name, secret_hash, first4, last4) values ($1, $2, $2, 'customer', $3, 'K', sha256(uuid_send($2)), 'aaaa', 'bbbb')`, []any{id.New(), customer}},
+			{`insert into plans (tenant_id, plan_id, name) values ($1, $2, 'Plan')`, []any{plan}},
+			{`insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, currency, period) values ($1, $2, $3, 1, 'draft', 'USD', 'month')`, []any{version, plan}},
+			{`insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million) values ($1, $2, $3, 0, '*', 'input', 1)`, []any{id.New(), version}},
+			{`insert into limits (tenant_id, limit_id, owner_kind, owner_id, position, dimension, win, policy, amount, mode, outage) values ($1, $2, 'plan_version', $3, 0, 'requests', 'minute', 'bucket', 1, 'enforce', 'share')`, []any{id.New(), version}},
+			{`insert into subscriptions (tenant_id, subscription_id, customer_id, plan_version_id, status, started_at, zone) values ($1, $2, $3, $4, 'active', now(), 'UTC')`, []any{subscription, customer, version}},
+			{`insert into subscription_periods (tenant_id, subscription_id, starts_at, ends_at) values ($1, $2, now(), now() + interval '1 month')`, []any{subscription}},
+			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
+		} {
+			if _, err := tx.Exec(t.Context(), q.sql, append([]any{tenant}, q.args...)...); err != nil {
+				return fmt.Errorf("%s: %w", q.sql, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tenantTables lists every table that belongs to tenants.
+func tenantTables(t *testing.T, db *postgres.DB) (out []string) {
+	t.Helper()
+	err := db.Tx(t.Context(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), `
+			select c.relname::text from pg_class c
+			where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and c.relrowsecurity
+			order by 1`)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func count(ctx context.Context, tx pgx.Tx, table string) (n int, err error) {
+	err = tx.QueryRow(ctx, "select count(*) from "+table).Scan(&n)
+	return n, err
+}
+
+func TestWithoutItsWhereAQueryStillSeesItsOwnTenantOnly(t *testing.T) {
+	db := postgrestest.New(t)
+	a, b := id.New(), id.New()
+	fill(t, db.App, a)
+	fill(t, db.App, b)
+	for _, table := range tenantTables(t, db.App) {
+		written := !strings.HasPrefix(table, "usage_") && table != "cap_totals" && table != "members"
+		if err := db.App.WithTenant(t.Context(), a, func(tx pgx.Tx) error {
+			n, err := count(t.Context(), tx, table)
+			if err != nil {
+				return err
+			}
+			if written && n != 1 || !written && n != 0 {
+				t.Errorf("%s: tenant a sees %d rows", table, n)
+			}
+			var foreign int
+			err = tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id = $1", b).Scan(&foreign)
+			if foreign != 0 {
+				t.Errorf("%s: tenant a sees %d rows of b", table, foreign)
+			}
+			return err
+		}); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+		if err := db.App.Tx(t.Context(), func(tx pgx.Tx) error {
+			n, err := count(t.Context(), tx, table)
+			if n != 0 {
+				t.Errorf("%s: %d rows without a tenant", table, n)
+			}
+			return err
+		}); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+	}
+}
+
+func TestAWriteForAnotherTenantOrForNoneIsRefused(t *testing.T) {
+	db := postgrestest.New(t)
+	a, b := id.New(), id.New()
+	fill(t, db.App, a)
+	fill(t, db.App, b)
+	insert := func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `insert into customers (tenant_id, customer_id, name) values ($1, $2, 'X')`, b, id.New())
+		return err
+	}
+	if err := db.App.WithTenant(t.Context(), a, insert); postgres.Code(err) != "42501" {
+		t.Errorf("insert as a for b: %v", err)
+	}
+	if err := db.App.Tx(t.Context(), insert); postgres.Code(err) != "42501" {
+		t.Errorf("insert as nobody: %v", err)
+	}
+	if err := db.App.WithTenant(t.Context(), a, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(t.Context(), `update customers set name = 'stolen'`)
+		if tag.RowsAffected() != 1 {
+			t.Errorf("an update without where touched %d rows", tag.RowsAffected())
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAbortedTransactionLeavesNoTenantBehind(t *testing.T) {
+	db := postgrestest.New(t)
+	one, err := postgres.Open(t.Context(), db.AppURL, postgres.Options{MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	a, b := id.New(), id.New()
+	fill(t, one, a)
+	fill(t, one, b)
+	boom := errors.New("boom")
+	for range 1000 {
+		if err := one.WithTenant(t.Context(), a, func(pgx.Tx) error { return boom }); !errors.Is(err, boom) {
+			t.Fatal(err)
+		}
+		var setting string
+		var seen uuid.UUID
+		if err := one.Tx(t.Context(), func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "select coalesce(current_setting('app.tenant_id', true), '')").Scan(&setting)
+		}); err != nil || setting != "" {
+			t.Fatalf("setting %q, %v", setting, err)
+		}
+		if err := one.WithTenant(t.Context(), b, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "select tenant_id from customers").Scan(&seen)
+		}); err != nil || seen != b {
+			t.Fatalf("b sees %v, %v", seen, err)
+		}
+	}
+}
+
+func TestAChildCannotPointAtAnotherTenantsParent(t *testing.T) {
+	db := postgrestest.New(t)
+	a, b := id.New(), id.New()
+	fill(t, db.App, a)
+	fill(t, db.App, b)
+	var foreign uuid.UUID
+	if err := db.App.WithTenant(t.Context(), b, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), "select customer_id from customers").Scan(&foreign)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err := db.App.WithTenant(t.Context(), a, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `insert into api_keys (tenant_id, api_key_id, counter_id, kind, customer_id, name, secret_hash, first4, last4)
+			values ($1, $2, $2, 'customer', $3, 'K', sha256(uuid_send($2)), 'a', 'b')`, a, id.New(), foreign)
+		return err
+	})
+	if postgres.Code(err) != "23503" {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAuditEntriesCannotBeChangedByTheApp(t *testing.T) {
+	db := postgrestest.New(t)
+	a := id.New()
+	fill(t, db.App, a)
+	for _, sql := range []string{"update audit_entries set action = 'y'", "delete from audit_entries", "truncate audit_entries"} {
+		err := db.App.WithTenant(t.Context(), a, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		})
+		if postgres.Code(err) != "42501" {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+func TestTheSelfTestRefusesADatabaseWithoutIsolation(t *testing.T) {
+	db := postgrestest.New(t)
+	if err := db.App.SelfTest(t.Context()); err != nil {
+		t.Fatalf("app: %v", err)
+	}
+	if err := db.Worker.SelfTest(t.Context()); err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	for name, url := range map[string]string{"owner": db.OwnerURL, "superuser": db.SuperURL} {
+		strong, err := postgres.Open(t.Context(), url, postgres.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := strong.SelfTest(t.Context()); err == nil {
+			t.Errorf("%s passes", name)
+		}
+		strong.Close()
+	}
+	owner, err := postgres.Open(t.Context(), db.OwnerURL, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	for _, sql := range []string{
+		"create table forgotten (tenant_id uuid primary key)",
+		"drop table forgotten; alter table customers no force row level security",
+	} {
+		if err := owner.Tx(t.Context(), func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.App.SelfTest(t.Context()); err == nil {
+			t.Errorf("after %q it still passes", sql)
+		}
+	}
+}
+
+func TestMigratingTwiceAtOnceIsOnce(t *testing.T) {
+	db := postgrestest.New(t)
+	latest, err := postgres.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 4)
+	for range cap(done) {
+		go func() {
+			v, err := postgres.Migrate(t.Context(), db.OwnerURL)
+			if err == nil && v != latest {
+				err = fmt.Errorf("version %d, not %d", v, latest)
+			}
+			done <- err
+		}()
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
