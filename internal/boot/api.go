@@ -53,6 +53,9 @@ type API struct {
 	used      *auth.LastUsed
 
 	background *errgroup.Group
+
+	// OnReady, when set, is called once everything is answered.
+	OnReady func()
 }
 
 // NewAPI checks the configuration; nothing is started yet.
@@ -86,6 +89,9 @@ func (a *API) Run(ctx context.Context, l net.Listener) error {
 		}
 		a.ready.Store(&handler)
 		a.log.Info("ready", "addr", l.Addr().String(), "instance", a.spool.Instance())
+		if a.OnReady != nil {
+			a.OnReady()
+		}
 		return a.work(ctx, work)
 	})
 	return group.Wait()

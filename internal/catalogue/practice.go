@@ -102,7 +102,7 @@ func practiceChat(req *http.Request, body []byte) *http.Response {
 // practiceWords is the answer, one word a token, no longer than was asked for.
 func practiceWords(call practiceCall) (words []string, cut bool) {
 	text := "This is Weir's practice provider: your call came through, was limited and counted, and no model was asked. You sent " +
-		fmt.Sprintf("%d messages to %s.", len(call.Messages), call.Model)
+		fmt.Sprintf("%s to %s.", plural(len(call.Messages), "message"), call.Model)
 	words = strings.SplitAfter(text, " ")
 	for _, limit := range []*int{call.MaxOutput, call.MaxTokens} {
 		if limit != nil && *limit >= 0 && *limit < len(words) {
@@ -110,6 +110,13 @@ func practiceWords(call practiceCall) (words []string, cut bool) {
 		}
 	}
 	return words, cut
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func practiceStream(req *http.Request, answer practiceAnswer, words []string, finish string, usage practiceUsage, withUsage bool) *http.Response {

@@ -6,6 +6,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ type Migrate struct {
 func Load[T any](environ []string) (T, error) {
 	c, err := env.ParseAsWithOptions[T](env.Options{Environment: pairs(environ)})
 	if err != nil {
-		return c, fmt.Errorf("configuration: %w", named(err))
+		return c, fmt.Errorf("configuration: %w", named(err, reflect.TypeFor[T]()))
 	}
 	return c, nil
 }
@@ -72,7 +73,7 @@ func pairs(environ []string) map[string]string {
 }
 
 // named keeps of a parse error which setting it is about, without its value.
-func named(err error) error {
+func named(err error, settings reflect.Type) error {
 	agg, ok := err.(env.AggregateError) //nolint:errorlint // the library returns it bare
 	if !ok {
 		return fmt.Errorf("%T", err)
@@ -85,10 +86,17 @@ func named(err error) error {
 		case env.EmptyVarError:
 			words = append(words, e.Key+" is empty")
 		case env.ParseError:
-			words = append(words, "the value of "+e.Name+" cannot be read as "+e.Type.String())
+			words = append(words, "the value of "+setting(settings, e.Name)+" cannot be read as "+e.Type.String())
 		default:
 			words = append(words, fmt.Sprintf("%T", e))
 		}
 	}
 	return fmt.Errorf("%s", strings.Join(words, "; "))
+}
+
+// setting is the environment's name of a field.
+func setting(settings reflect.Type, field string) string {
+	f, _ := settings.FieldByName(field)
+	name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
+	return name
 }

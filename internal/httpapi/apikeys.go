@@ -16,10 +16,10 @@ type keyBody struct {
 	Name      string      `json:"name" required:"true"`
 	Customer  string      `json:"customer,omitempty" description:"Of a customer key" example:"cus_01kb0000000000000000000000"`
 	Test      bool        `json:"test,omitempty" description:"A test key reaches the practice provider only and is never billed"`
-	Scopes    []string    `json:"scopes,omitempty" description:"Of a management key" example:"usage:read"`
+	Scopes    []string    `json:"scopes,omitempty" description:"Of a management key"`
 	Limits    []limitBody `json:"limits,omitempty" description:"The key's own limits, beside those of the plan"`
 	Models    []string    `json:"models,omitempty" description:"Absent: every model"`
-	IPAllow   []string    `json:"ip_allow,omitempty" description:"CIDR blocks; absent: any address" example:"203.0.113.0/24"`
+	IPAllow   []string    `json:"ip_allow,omitempty" description:"CIDR blocks; absent: any address"`
 	ExpiresAt *time.Time  `json:"expires_at,omitempty"`
 	MaySettle bool        `json:"may_settle,omitempty" description:"A customer key may settle its own reservations; their figures are marked self_reported"`
 }

@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	exampleVersion = `{"limits": [{"dimension": "requests", "window": "minute", "amount": 500}, {"dimension": "tokens", "window": "minute", "amount": 200000}, {"dimension": "tokens", "window": "day", "amount": 5000000}], "prices": [{"models": "*", "class": "input", "micros_per_million": 2500000}, {"models": "*", "class": "output", "micros_per_million": 10000000}], "base_fee": {"amount": "49.00", "currency": "USD"}}`
-	examplePlan    = `{"name": "Starter", ` + exampleVersion[1:]
+	exampleTerms = `"limits": [{"dimension": "requests", "window": "minute", "amount": 500}, {"dimension": "tokens", "window": "minute", "amount": 200000}, {"dimension": "tokens", "window": "day", "amount": 5000000}], ` +
+		`"prices": [{"models": "*", "class": "input", "micros_per_million": 2500000}, {"models": "*", "class": "output", "micros_per_million": 10000000}], ` +
+		`"base_fee": {"amount": "49.00", "currency": "USD"}`
+	exampleVersion = `{` + exampleTerms + `}`
+	examplePlan    = `{"name": "Starter", ` + exampleTerms + `}`
 )
 
 type planBody struct {

@@ -1,0 +1,102 @@
+// Command dev is Weir in one command, for development and for trying it out:
+// Postgres, NATS, API and worker, with all data in one folder.
+//
+// It reads PORT (default 8080; 0 is any free one), WEIR_DATA (default ./.weir),
+// PG_BIN, DATABASE_URL (a Postgres to use instead of one of its own) and
+// LOG_LEVEL. It allows upstreams on this machine, which production does not.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+	_ "time/tzdata"
+
+	"weir/internal/boot"
+	"weir/internal/config"
+	"weir/internal/devstack"
+	"weir/internal/devstack/locate"
+	"weir/internal/logging"
+	"weir/internal/postgres"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dev:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	dir, err := filepath.Abs(cmp.Or(os.Getenv("WEIR_DATA"), ".weir"))
+	if err != nil {
+		return err
+	}
+	log := logging.New(os.Stderr, cmp.Or(os.Getenv("LOG_LEVEL"), "info"))
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "8080"))
+	if err != nil {
+		return fmt.Errorf("%w; set PORT to another one", err)
+	}
+	defer l.Close()
+	stack, err := devstack.Start(ctx, devstack.Options{
+		Dir: dir, PGBin: os.Getenv("PG_BIN"), DatabaseURL: os.Getenv("DATABASE_URL"),
+		Migrate: func(ctx context.Context, ownerURL string) error {
+			_, err := postgres.Migrate(ctx, ownerURL)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, dir, stack, l, log)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return errors.Join(err, stack.Stop(last))
+}
+
+// serve runs API and worker on the stack until ctx ends. The worker stops last,
+// so that what the API hands over at its end is stored.
+func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listener, log *slog.Logger) error {
+	secrets, err := loadSecrets(dir)
+	if err != nil {
+		return err
+	}
+	base := "http://" + l.Addr().String()
+	common := config.Common{NATSURL: stack.NATSURL, EventKeys: secrets.EventKeys, DatabaseMax: 20}
+	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorker()
+	worker := make(chan error, 1)
+	go func() {
+		worker <- boot.RunWorker(working, config.Worker{Common: common, DatabaseURL: stack.WorkerURL, Workers: 2}, log)
+	}()
+	api := boot.NewAPI(config.API{
+		Common: common, DatabaseURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AppKey: secrets.AppKey,
+		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, DrainFor: 10 * time.Second,
+	}, log)
+	api.OnReady = func() { announce(dir, stack, secrets, base, log) }
+	err = api.Run(ctx, l)
+	stopWorker()
+	return errors.Join(err, <-worker)
+}
+
+// announce tells people and `api admin` where everything is.
+func announce(dir string, stack *devstack.Stack, s secrets, base string, log *slog.Logger) {
+	d := stack.Description
+	d.BaseURL, d.KeyRing = base, s.KeyRing
+	if err := locate.Publish(dir, d); err != nil {
+		log.Error("stack not described", "error", err)
+	}
+	fmt.Println("ready", base)
+}

@@ -1,0 +1,40 @@
+package billing
+
+import (
+	"strings"
+	"testing"
+
+	"weir/internal/limits"
+)
+
+func limit(d limits.Dimension, w limits.Window, amount int64) limits.Limit {
+	return limits.Default(limits.Limit{Dimension: d, Window: w, Amount: amount})
+}
+
+func TestTheSentenceSaysTheLimits(t *testing.T) {
+	rpm, tpm := limit(limits.DimensionRequests, limits.WindowMinute, 500), limit(limits.DimensionTokens, limits.WindowMinute, 200_000)
+	for want, list := range map[string][]limits.Limit{
+		"No limits": nil,
+		"500 requests and 200,000 tokens a minute":                               {tpm, rpm},
+		"500 requests and 200,000 tokens a minute, up to 5 million tokens a day": {rpm, tpm, limit(limits.DimensionTokens, limits.WindowDay, 5_000_000)},
+		"2.5 million tokens a day":                                               {limit(limits.DimensionTokens, limits.WindowDay, 2_500_000)},
+		"2,550,001 tokens a day":                                                 {limit(limits.DimensionTokens, limits.WindowDay, 2_550_001)},
+		"1 request a minute":                                                     {limit(limits.DimensionRequests, limits.WindowMinute, 1)},
+		"no requests a day":                                                      {limit(limits.DimensionRequests, limits.WindowDay, 0)},
+		"3 billion tokens a month":                                               {limit(limits.DimensionTokens, limits.WindowMonth, 3_000_000_000)},
+		"500 requests a minute, 10 requests at once":                             {rpm, limit(limits.DimensionConcurrency, limits.WindowNone, 10)},
+	} {
+		if got := Sentence(list); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheFinePrintStatesTheMostInSixtySeconds(t *testing.T) {
+	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), limit(limits.DimensionTokens, limits.WindowDay, 1000)}, "Asia/Tokyo"), "\n")
+	for _, want := range []string{"at most 999 can pass in any 60 seconds", "beginning of each calendar day in Asia/Tokyo", "five minutes"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("missing %q in\n%s", want, all)
+		}
+	}
+}
