@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -74,12 +75,11 @@ func (c *Conn) consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	defer context.AfterFunc(ctx, it.Stop)()
 	var inHand errgroup.Group
 	inHand.SetLimit(o.Parallel)
-	defer inHand.Wait()
 	for {
 		m, err := it.Next()
 		if err != nil {
 			it.Stop()
-			return err
+			return errors.Join(err, inHand.Wait())
 		}
 		inHand.Go(func() error { handle(ctx, o, h, m); return nil })
 	}

@@ -78,6 +78,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 }
 
 func empty(t *testing.T, c *queue.Conn, subject string) func() bool {
+	t.Helper()
 	return func() bool {
 		n, err := c.Waiting(t.Context(), subject)
 		return err == nil && n == 0

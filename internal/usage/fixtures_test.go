@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
 	"weir/internal/id"
 	"weir/internal/limits"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		role()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // children are what a test can start as a process of its own.
@@ -99,6 +100,7 @@ func refusal(tenant uuid.UUID, at time.Time) Event {
 
 // random is a source whose seed is printed when the test fails.
 func random(t testing.TB) *rand.Rand {
+	t.Helper()
 	seed := rand.Uint64()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -142,7 +144,10 @@ func crash(s *Spool) {
 }
 
 // quiet logs where only a failed test shows it.
-func quiet(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+func quiet(t testing.TB) *slog.Logger {
+	t.Helper()
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -255,6 +255,24 @@ func TestEventThatTheDatabaseRefusesIsTheOnlyOneRefused(t *testing.T) {
 	}
 }
 
+func TestEventWhosePartitionWasDroppedOrCannotBeMade(t *testing.T) {
+	t.Parallel()
+	b, s, tenant := newBooks(t), newSource(), id.New()
+	b.ingest(s.run(t, call(tenant, time.Now())))
+	owner(t, b.Database, "drop table usage_events_"+time.Now().UTC().Format("20060102"))
+	late := call(tenant, time.Now())
+	edge := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	never := call(tenant, edge)
+	never.ID = id.At(edge.Add(-time.Minute))
+	b.ingest(s.run(t, late, never))
+	if n := query[int](t, b.Worker, "select count(*) from usage_events"); n != 1 {
+		t.Fatalf("%d events", n)
+	}
+	if got := b.letters(); got != refusedByDatabase {
+		t.Fatalf("dead letters: %s", got)
+	}
+}
+
 // owner runs a statement as the role that owns the tables.
 func owner(t testing.TB, db postgrestest.Database, sql string) {
 	t.Helper()

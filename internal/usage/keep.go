@@ -133,7 +133,7 @@ func (v view) read(off int64, f func(record) bool) (at int64, more bool, err err
 	for {
 		at := sc.off
 		r, err := sc.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return sc.off, true, nil
 		}
 		if err != nil {

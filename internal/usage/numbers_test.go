@@ -19,7 +19,7 @@ func TestNumbersAreASet(t *testing.T) {
 				plain[i] = true
 			}
 		}
-		for i := int64(0); i < 80; i++ {
+		for i := range int64(80) {
 			if n.has(i) != plain[i] {
 				t.Fatalf("has(%d) is %v in %v", i, n.has(i), n)
 			}

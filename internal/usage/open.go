@@ -179,13 +179,18 @@ func (s *Spool) takeClean() (clean bool, snapshot []byte, err error) {
 	if err := errors.Join(os.Remove(s.cleanPath()), syncDir(s.dir)); err != nil {
 		return false, nil, fmt.Errorf("usage: spool: %w", err)
 	}
+	end, snapshot, ok := s.cleanMark(b)
+	if !ok || len(s.segs) == 0 || end != (position{s.tail().seq, s.tail().size}) {
+		return false, nil, nil
+	}
+	return true, snapshot, nil
+}
+
+// cleanMark reads what putClean wrote.
+func (s *Spool) cleanMark(b []byte) (end position, snapshot []byte, ok bool) {
 	r, _, err := parseWithin(b, 1<<31)
-	if err != nil || r.kind != kindClean || r.id != s.instance || len(r.payload) < 8 || len(s.segs) == 0 {
-		return false, nil, nil
+	if err != nil || r.kind != kindClean || r.id != s.instance || len(r.payload) < 8 {
+		return end, nil, false
 	}
-	end := position{uint64(r.number), int64(binary.LittleEndian.Uint64(r.payload))}
-	if end != (position{s.tail().seq, s.tail().size}) {
-		return false, nil, nil
-	}
-	return true, r.payload[8:], nil
+	return position{uint64(r.number), int64(binary.LittleEndian.Uint64(r.payload))}, r.payload[8:], true
 }

@@ -83,9 +83,9 @@ func (s *Spool) recoverSegment(seg *segment, last bool, rec *Recovery) error {
 		off := sc.off
 		r, err := sc.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return f.Sync()
-		case err == errTorn || err == errDamaged:
+		case errors.Is(err, errTorn), errors.Is(err, errDamaged):
 			next, err := s.mend(f, seg, off, last, err, rec)
 			if err != nil {
 				return err
@@ -118,7 +118,7 @@ func (s *Spool) mend(f *os.File, seg *segment, off int64, last bool, why error, 
 		return 0, err
 	}
 	atEnd := last && next == seg.size
-	if !atEnd || why == errDamaged && !zeros(rest) {
+	if !atEnd || errors.Is(why, errDamaged) && !zeros(rest) {
 		rec.Damage = append(rec.Damage, Damage{seg.path, off, why.Error(), kept})
 	}
 	if atEnd {

@@ -149,8 +149,10 @@ func (q Query) check() []fault.Field {
 func (rep *Report) fill(q Query, starts []time.Time, cells []cell) error {
 	groups := groupsOf(q.GroupBy, cells)
 	if len(groups)*len(starts) > maxRows {
-		return fault.InvalidFields(fault.Field{Pointer: "?group_by", Code: "too_many_rows",
-			Message: "This range has too many groups for so many buckets. Use a longer bucket, a shorter range or a filter."})
+		return fault.InvalidFields(fault.Field{
+			Pointer: "?group_by", Code: "too_many_rows",
+			Message: "This range has too many groups for so many buckets. Use a longer bucket, a shorter range or a filter.",
+		})
 	}
 	at := make(map[Group]int, len(groups))
 	for i, g := range groups {

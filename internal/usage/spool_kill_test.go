@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ type process struct {
 
 func child(t *testing.T, role string, env ...string) process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
 	cmd.Env = append(os.Environ(), append(env, "WEIR_TEST_CHILD="+role)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

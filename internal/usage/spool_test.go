@@ -162,7 +162,7 @@ func TestTornTailAtEveryByteLosesOnlyTheTornRecord(t *testing.T) {
 			}
 			next := refusal(tenant, time.Now())
 			if err := again.Finish(&next); err != nil || next.Number != 2 {
-				return fmt.Errorf("cut at %d: number %d, %v", size, next.Number, err)
+				return fmt.Errorf("cut at %d: number %d, %w", size, next.Number, err)
 			}
 			if info, err := os.Stat(filepath.Join(dir, filepath.Base(path))); err != nil || info.Size() != before {
 				return fmt.Errorf("cut at %d: %d bytes stay, want %d", size, info.Size(), before)

@@ -94,19 +94,33 @@ func (w *Worker) ingest(ctx context.Context, m queue.Message) error {
 // impossible, the halves are committed on their own, down to that event, which
 // becomes a dead letter: the rest of a run never waits for it.
 func (w *Worker) store(ctx context.Context, b batch) error {
-	if err := w.ensureDays(ctx, b); err != nil {
-		return err
-	}
-	err := w.commit(ctx, b)
+	err := w.try(ctx, b)
 	if err == nil || !impossible(err) || len(b.items) == 0 {
 		return err
 	}
-	if len(b.items) == 1 && b.first == b.last {
+	if b.first == b.last {
 		w.o.Log.Error("usage event refused", "reason", refusedByDatabase, "instance", b.instance, "shard", b.shard, "number", b.first, "error", err)
 		return w.commit(ctx, b.buried(refusedByDatabase))
 	}
 	low, high := b.halves()
 	return errors.Join(w.store(ctx, low), w.store(ctx, high))
+}
+
+// try commits with the partitions that are known to exist, and once more without
+// that knowledge: one may have been dropped.
+func (w *Worker) try(ctx context.Context, b batch) error {
+	err := w.ensureDays(ctx, b)
+	if err == nil {
+		err = w.commit(ctx, b)
+	}
+	if !impossible(err) {
+		return err
+	}
+	w.days.Clear()
+	if err := w.ensureDays(ctx, b); err != nil {
+		return err
+	}
+	return w.commit(ctx, b)
 }
 
 // impossible tells whether trying again can't help: a value that a column does

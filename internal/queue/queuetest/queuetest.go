@@ -4,6 +4,7 @@ package queuetest
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,15 +37,24 @@ func New(t testing.TB) *Server {
 // NewStopped is a server that has an address but does not run yet.
 func NewStopped(t testing.TB) *Server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := freePort(t)
 	s := &Server{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: port, URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	t.Cleanup(s.Stop)
 	return s
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at, err := netip.ParseAddrPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(at.Port())
 }
 
 // Start runs the server on what its store holds.
