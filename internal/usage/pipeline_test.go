@@ -165,6 +165,36 @@ func TestRestartedInstanceGoesOnWhereTheBooksAre(t *testing.T) {
 	wantTotals(t, db.Worker, calls(600))
 }
 
+func TestSpoolShrinksWhileItIsInUseAndKeepsOpenCalls(t *testing.T) {
+	t.Parallel()
+	db, nats, dir, tenant := postgrestest.New(t), queuetest.New(t), t.TempDir(), id.New()
+	working(t, nats.Connect(), db.Worker)
+	s, _ := spoolAt(t, dir, SpoolOptions{SyncEvery: 5 * time.Millisecond, SegmentBytes: 32 << 10, KeepFor: time.Nanosecond})
+	p, stop := publishing(t, s, nats.Connect(), db.App)
+	var long []Event
+	for range 5 {
+		long = append(long, call(tenant, time.Now()))
+		must(t, s.Admit(admission(long[len(long)-1])))
+		spend(t, s, 200)
+	}
+	drained(t, p)
+	files := func() int { seqs, err := segments(dir); must(t, err); return len(seqs) }
+	eventually(t, "what is committed is gone", func() bool { return files() <= 2 })
+	stop()
+	crash(s)
+
+	s, rec := fastSpool(t, dir)
+	if len(rec.Open) != len(long) || len(rec.Damage) > 0 {
+		t.Fatalf("%d of %d calls are open, damage %v", len(rec.Open), len(long), rec.Damage)
+	}
+	p, _ = publishing(t, s, nats.Connect(), db.App)
+	for i := range long {
+		must(t, s.Finish(&long[i]))
+	}
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(1005))
+}
+
 func TestDatabaseThatRefusesCommitsLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	db, q := postgrestest.New(t), queuetest.New(t).Connect()

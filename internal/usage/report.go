@@ -1,10 +1,7 @@
 package usage
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,9 +106,6 @@ type Money struct {
 	Amount   money.Pico
 }
 
-// maxRows bounds a report: buckets × groups.
-const maxRows = 50_000
-
 // Report sums up a tenant's usage. Invalid names the query parameter that is
 // wrong; a report of too many rows is one.
 func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report, error) {
@@ -143,76 +137,4 @@ func (q Query) check() []fault.Field {
 		wrong = append(wrong, fault.Field{Pointer: "?group_by", Code: "not_one_of", Message: "group_by must be one of customer, api_key, model, provider_key, outcome."})
 	}
 	return wrong
-}
-
-// fill spreads the cells over buckets × groups.
-func (rep *Report) fill(q Query, starts []time.Time, cells []cell) error {
-	groups := groupsOf(q.GroupBy, cells)
-	if len(groups)*len(starts) > maxRows {
-		return fault.InvalidFields(fault.Field{
-			Pointer: "?group_by", Code: "too_many_rows",
-			Message: "This range has too many groups for so many buckets. Use a longer bucket, a shorter range or a filter.",
-		})
-	}
-	at := make(map[Group]int, len(groups))
-	for i, g := range groups {
-		at[g] = i
-	}
-	rep.Rows = make([]Row, 0, len(groups)*len(starts))
-	for i, start := range starts {
-		end := rep.To
-		if i+1 < len(starts) {
-			end = starts[i+1]
-		}
-		for _, g := range groups {
-			rep.Rows = append(rep.Rows, Row{Start: start, End: end, Group: g})
-		}
-	}
-	for _, c := range cells {
-		rep.Rows[c.bucket*len(groups)+at[c.group]].add(c)
-		rep.Totals.add(c)
-	}
-	return nil
-}
-
-// groupsOf are the groups in order; without grouping there is one, always.
-func groupsOf(by GroupBy, cells []cell) []Group {
-	if by == ByNothing {
-		return []Group{{}}
-	}
-	var groups []Group
-	for _, c := range cells {
-		groups = append(groups, c.group)
-	}
-	slices.SortFunc(groups, func(a, b Group) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID.String(), b.ID.String()))
-	})
-	return slices.Compact(groups)
-}
-
-func (s *Sums) add(c cell) {
-	s.Requests += c.Requests
-	s.Refused += c.Refused
-	s.Errors += c.Errors
-	s.Units += c.Units
-	s.Tokens.Input += c.Tokens.Input
-	s.Tokens.CachedInput += c.Tokens.CachedInput
-	s.Tokens.CacheWrite += c.Tokens.CacheWrite
-	s.Tokens.Output += c.Tokens.Output
-	s.Tokens.Reasoning += c.Tokens.Reasoning
-	s.Charges = plus(s.Charges, c.charge)
-	s.Costs = plus(s.Costs, c.cost)
-}
-
-// plus adds an amount to the sums by currency, which stay in order.
-func plus(sums []Money, m Money) []Money {
-	if m.Currency == "" {
-		return sums
-	}
-	i, found := slices.BinarySearchFunc(sums, m.Currency, func(s Money, c string) int { return strings.Compare(s.Currency, c) })
-	if !found {
-		return slices.Insert(sums, i, m)
-	}
-	sums[i].Amount = sums[i].Amount.Add(m.Amount)
-	return sums
 }
