@@ -58,7 +58,7 @@ func (s *source) run(t testing.TB, events ...Event) queue.Message {
 func (s *source) raw(shard int, lines ...string) queue.Message {
 	first := s.next[shard] + 1
 	s.next[shard] += int64(len(lines))
-	return testKeys.message(run{s.instance, shard, first, s.next[shard], []byte(strings.Join(lines, "\n"))})
+	return testKeys.message(run{instance: s.instance, shard: shard, first: first, last: s.next[shard], body: []byte(strings.Join(lines, "\n"))})
 }
 
 func (b books) ingest(m queue.Message) {
@@ -228,7 +228,7 @@ func TestPoisonIsKeptAsideAndBlocksNothing(t *testing.T) {
 	if got := b.marks(s, ShardOf(tenant)); got != "{[1,10)}" {
 		t.Fatalf("marks are %s", got)
 	}
-	short := testKeys.message(run{s.instance, ShardOf(tenant), 10, 12, []byte("{}\n{}")})
+	short := testKeys.message(run{instance: s.instance, shard: ShardOf(tenant), first: 10, last: 12, body: []byte("{}\n{}")})
 	b.ingest(short)
 	if got := b.marks(s, ShardOf(tenant)); got != "{[1,13)}" {
 		t.Fatalf("after a run of the wrong length marks are %s", got)

@@ -8,16 +8,23 @@ import (
 	"time"
 )
 
-// commit takes over which numbers the books have.
-func (s *Spool) commit(marks [Shards]numbers) {
+// commit takes over which numbers the books have. A shard of which they have
+// numbers that were never given here is behind: the directory is an older copy
+// of itself. Its numbers go on above those, and what is on disk below is not
+// known to be committed, whatever the marks say.
+func (s *Spool) commit(marks [Shards]numbers) (behind [Shards]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for shard := range marks {
-		for _, m := range marks[shard] {
-			s.done[shard].add(m.first, m.last)
+	for shard, m := range marks {
+		for _, r := range m {
+			s.done[shard].add(r.first, r.last)
+		}
+		if last := m.last(); last > s.numbers[shard] {
+			s.numbers[shard], behind[shard] = last, last
 		}
 	}
 	s.wake()
+	return behind
 }
 
 // progress is how far each shard has come: the last number given, and the first

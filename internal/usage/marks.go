@@ -42,10 +42,23 @@ func (p *Publisher) pollMarks(ctx context.Context) error {
 		})
 		return err
 	})
-	if err == nil {
-		p.spool.commit(marks)
+	if err != nil {
+		return err
 	}
-	return err
+	for shard, last := range p.spool.commit(marks) {
+		if last > 0 {
+			p.o.Log.Error("the spool is older than the books: what is in it is sent again", "shard", shard, "number", last)
+			p.resendAll(shard, last)
+		}
+	}
+	return nil
+}
+
+// resendAll has a shard sent from the start of the disk, up to a number, without
+// regard to what is committed.
+func (p *Publisher) resendAll(shard int, upTo int64) {
+	p.doubt[shard].Store(upTo)
+	p.resend <- shard
 }
 
 // follow keeps the spool's view of the books up to date, and has sent again what

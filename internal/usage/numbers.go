@@ -28,6 +28,14 @@ func (n *numbers) add(first, last int64) {
 	*n = slices.Replace(*n, i, j, span{first, last})
 }
 
+// last is the greatest number of the set, 0 if it is empty.
+func (n numbers) last() int64 {
+	if len(n) == 0 {
+		return 0
+	}
+	return n[len(n)-1].last
+}
+
 // has tells whether the number is in the set.
 func (n numbers) has(number int64) bool { return n.after(number) != number }
 

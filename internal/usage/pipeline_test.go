@@ -3,6 +3,8 @@ package usage
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -193,6 +195,40 @@ func TestSpoolShrinksWhileItIsInUseAndKeepsOpenCalls(t *testing.T) {
 	}
 	drained(t, p)
 	wantTotals(t, db.Worker, calls(1005))
+}
+
+func TestOlderCopyOfTheSpoolLosesNothingNew(t *testing.T) {
+	t.Parallel()
+	db, nats, dir := postgrestest.New(t), queuetest.New(t), t.TempDir()
+	working(t, nats.Connect(), db.Worker)
+	s, _ := fastSpool(t, dir)
+	p, stop := publishing(t, s, nats.Connect(), db.App)
+	tenant := id.New()
+	end := func(n int) {
+		for range n {
+			e := call(tenant, time.Now())
+			must(t, s.Admit(admission(e)))
+			must(t, s.Finish(&e))
+		}
+	}
+	end(50)
+	drained(t, p)
+	older := filepath.Join(t.TempDir(), "copy")
+	must(t, os.CopyFS(older, os.DirFS(dir)))
+	end(50)
+	drained(t, p)
+	stop()
+	crash(s)
+
+	s, _ = fastSpool(t, older)
+	end(30) // under numbers that the books have already
+	p, _ = publishing(t, s, nats.Connect(), db.App)
+	eventually(t, "the new calls are in the books", func() bool {
+		return query[int](t, db.Worker, "select count(*) from usage_events") == 130
+	})
+	end(20)
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(150))
 }
 
 func TestDatabaseThatRefusesCommitsLosesAndDoublesNothing(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/postgres"
@@ -22,9 +23,10 @@ type Publisher struct {
 	keys  SigningKeys
 	o     PublisherOptions
 
-	at     position      // where reading goes on
-	sent   [Shards]int64 // the last number that was read for sending
-	resend chan int      // shards to read again
+	at     position             // where reading goes on
+	sent   [Shards]int64        // the last number that was read for sending
+	resend chan int             // shards to read again
+	doubt  [Shards]atomic.Int64 // numbers up to here are sent whether committed or not
 	fresh  freshness
 
 	tookMu sync.Mutex
@@ -53,7 +55,7 @@ func NewPublisher(s *Spool, q *queue.Conn, db *postgres.DB, keys SigningKeys, o 
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Publisher{spool: s, queue: q, db: db, keys: keys, o: o, resend: make(chan int, Shards)}
+	return &Publisher{spool: s, queue: q, db: db, keys: keys, o: o, resend: make(chan int, 2*Shards)}
 }
 
 // Run works until ctx ends, whatever is out meanwhile, and returns nil. An
@@ -121,8 +123,13 @@ func (p *Publisher) rewindAll() {
 	}
 }
 
-// rewind goes back to the first event of the shard that is not committed.
+// rewind goes back to the first event of the shard that is not committed, or
+// whose being committed is in doubt.
 func (p *Publisher) rewind(shard int) {
+	if p.doubt[shard].Load() > 0 {
+		p.sent[shard], p.at = 0, position{}
+		return
+	}
 	missing := p.spool.progress().missing[shard]
 	if p.sent[shard] < missing {
 		return

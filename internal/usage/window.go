@@ -1,6 +1,9 @@
 package usage
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // window reads the next runs from disk, at most windowRuns of them.
 func (p *Publisher) window() ([]run, error) {
@@ -24,7 +27,8 @@ type window struct {
 // take adds an event to the run of its shard; false leaves it for the next
 // window.
 func (w *window) take(r record) bool {
-	if r.number <= w.p.sent[r.shard] || w.done[r.shard].has(r.number) {
+	doubted := r.number <= w.p.doubt[r.shard].Load()
+	if r.number <= w.p.sent[r.shard] || !doubted && w.done[r.shard].has(r.number) {
 		return true
 	}
 	g := &w.growing[r.shard]
@@ -35,6 +39,9 @@ func (w *window) take(r record) bool {
 			return false
 		}
 		*g = run{instance: w.p.spool.instance, shard: r.shard, first: r.number}
+		if doubted {
+			g.again = fmt.Sprint("+", w.p.spool.started.UnixNano())
+		}
 	} else {
 		g.body = append(g.body, '\n')
 	}

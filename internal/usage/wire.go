@@ -49,6 +49,7 @@ type run struct {
 	shard       int
 	first, last int64
 	body        []byte
+	again       string // where another run may have had the same id: what tells them apart
 }
 
 // id names the run; the queue's duplicate window compares it.
@@ -59,7 +60,7 @@ func (r run) lines() [][]byte { return bytes.Split(r.body, []byte{'\n'}) }
 
 func (k SigningKeys) message(r run) queue.Message {
 	return queue.Message{
-		Subject: queue.Subject(r.shard), ID: r.id(), Body: r.body,
+		Subject: queue.Subject(r.shard), ID: r.id() + r.again, Body: r.body,
 		Header: map[string]string{
 			headerInstance:  r.instance.String(),
 			headerShard:     strconv.Itoa(r.shard),
@@ -80,7 +81,7 @@ func (k SigningKeys) open(m queue.Message) (run, error) {
 	last, err4 := strconv.ParseInt(m.Header[headerLast], 10, 64)
 	given, err5 := hex.DecodeString(m.Header[headerSignature])
 	key := k.Keys[m.Header[headerKey]]
-	r := run{instance, shard, first, last, m.Body}
+	r := run{instance: instance, shard: shard, first: first, last: last, body: m.Body}
 	if errors.Join(err1, err2, err3, err4, err5) != nil || len(key) == 0 || !hmac.Equal(given, signature(key, m.Subject, r)) {
 		return run{}, errForged
 	}
