@@ -80,7 +80,7 @@ func TestCapsAreUnknownWhileTheDatabaseIsOut(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.New(t)
 	s, _ := fastSpool(t, t.TempDir())
-	restore := outage(t, db)
+	restore := db.Outage(t)
 	defer restore()
 	e := call(id.New(), time.Now())
 	if _, err := NewBooks(db.App, s.Instance(), nil).CapTotals(t.Context(), e.Tenant, windowsOf(e)); err == nil || fault.Of(err).Kind != fault.Unavailable {

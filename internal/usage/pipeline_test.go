@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"weir/internal/id"
 	"weir/internal/postgres"
@@ -261,7 +259,7 @@ func TestDatabaseOutageLosesAndDoublesNothing(t *testing.T) {
 	working(t, q, db.Worker)
 	spend(t, s, 50)
 	drained(t, p)
-	restore := outage(t, db)
+	restore := db.Outage(t)
 	spend(t, s, 100)
 	eventually(t, "the queue holds what the database can't take", func() bool { return inStep(p) })
 	if err := db.Worker.Ping(t.Context()); err == nil {
@@ -272,23 +270,6 @@ func TestDatabaseOutageLosesAndDoublesNothing(t *testing.T) {
 	wantTotals(t, db.Worker, calls(150))
 }
 
-// outage cuts every connection to the database and lets none in until restore.
-func outage(t *testing.T, db postgrestest.Database) (restore func()) {
-	t.Helper()
-	cfg, err := pgx.ParseConfig(db.SuperURL)
-	must(t, err)
-	name := cfg.Database
-	cfg.Database = "postgres"
-	do := func(sql string, args ...any) {
-		conn, err := pgx.ConnectConfig(context.WithoutCancel(t.Context()), cfg)
-		must(t, err)
-		_, err = conn.Exec(context.WithoutCancel(t.Context()), sql, args...)
-		must(t, errors.Join(err, conn.Close(context.WithoutCancel(t.Context()))))
-	}
-	do("alter database " + name + " with allow_connections false")
-	do("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name)
-	return func() { do("alter database " + name + " with allow_connections true") }
-}
 
 func TestBooksSayUpToWhenTheyAreComplete(t *testing.T) {
 	t.Parallel()
