@@ -58,7 +58,7 @@ func (s *Service) readActive(ctx context.Context, tx pgx.Tx, tenant, customer uu
 	if c.Version, err = oneVersion(ctx, tx, tenant, `plan_version_id = $2`, version); err != nil {
 		return err
 	}
-	c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), c.Version.Placed(customer, c.Plan, c.Tenant.Zone)...)
+	c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), c.Version.Placed(customer, c.Plan)...)
 	return nil
 }
 

@@ -124,6 +124,6 @@ func checkPrices(prices []Price) (wrong []fault.Field) {
 }
 
 // Placed returns the version's limits as they stand for a customer.
-func (v Version) Placed(customer uuid.UUID, planName, zone string) []limits.Limit {
-	return tenants.Placed(v.Limits, limits.Scope{Kind: limits.ScopeCustomer, ID: customer, Name: planName}, zone)
+func (v Version) Placed(customer uuid.UUID, planName string) []limits.Limit {
+	return tenants.Placed(v.Limits, limits.Scope{Kind: limits.ScopeCustomer, ID: customer, Name: planName})
 }

@@ -150,6 +150,7 @@ func (s *Service) Plan(ctx context.Context, tenant, plan uuid.UUID) (Plan, error
 func (s *Service) Plans(ctx context.Context, tenant, after uuid.UUID, limit int) (tenants.Page[Plan], error) {
 	var list []Plan
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		list = nil // a transaction may run again
 		rows, err := tx.Query(ctx, `
 			select plan_id from plans
 			where tenant_id = $1 and removed_at is null and plan_id < $2

@@ -53,6 +53,7 @@ type API struct {
 	used      *auth.LastUsed
 
 	background *errgroup.Group
+	halt       context.CancelFunc // cuts the calls that still run
 
 	// OnReady, when set, is called once everything is answered.
 	OnReady func()
@@ -183,8 +184,10 @@ func (a *API) surfaces(ring *keyring.Ring, appKey []byte, reports *usage.Reports
 	}
 	e := newEcho(a.cfg.Proxies, a.log)
 	rest.Mount(e)
+	halted, halt := context.WithCancel(context.Background())
+	a.halt = halt
 	gateway.New(gateway.Deps{
-		Log: a.log, Directory: directory, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
+		Halt: halted, Log: a.log, Directory: directory, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
 		Timeouts: gateway.DefaultTimeouts, Now: a.now,
 	}).Mount(e)
 	pages.Mount(e)

@@ -16,8 +16,7 @@ func (a *API) shutdown(server *http.Server, stopWork context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.DrainFor)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		a.log.Warn("connections cut", "error", err)
-		_ = server.Close()
+		a.cut(server)
 	}
 	if a.publisher != nil && a.ready.Load() != nil {
 		drain, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -25,6 +24,9 @@ func (a *API) shutdown(server *http.Server, stopWork context.CancelFunc) {
 			a.log.Info("events stay in the spool for the next start", "error", err)
 		}
 		cancel()
+	}
+	if a.halt != nil {
+		a.halt()
 	}
 	stopWork()
 	if a.background != nil {
@@ -39,6 +41,19 @@ func (a *API) shutdown(server *http.Server, stopWork context.CancelFunc) {
 	}
 	if a.db != nil {
 		a.db.Close()
+	}
+}
+
+// cut ends the calls that still run: each says so to its client, and is settled.
+func (a *API) cut(server *http.Server) {
+	if a.halt != nil {
+		a.halt()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		a.log.Warn("connections cut", "error", err)
+		_ = server.Close()
 	}
 }
 

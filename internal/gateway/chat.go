@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"weir/internal/billing"
+	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/outbound"
 	"weir/internal/tenants"
@@ -73,6 +74,7 @@ func (x *exchange) run() error {
 	x.watch = watch(cancel, x.s.Timeouts)
 	defer x.watch.stop()
 	defer context.AfterFunc(x.k.ctx, x.watch.clientLeft)()
+	defer context.AfterFunc(x.s.Halt, func() { cancel(errHalted) })()
 
 	resp, err := x.s.Client.Do(ctx, x.route.Endpoint, "POST", "/chat/completions", upstreamHeaders(x.call.stream), newBody(x.call.forward()))
 	if err != nil {
@@ -142,6 +144,10 @@ func (x *exchange) lost(ctx context.Context, err error) error {
 		x.settle(usage.Result{Outcome: usage.Aborted, Tokens: limits.Tokens{Input: x.estimate.Tokens.Input}, Estimated: "client_gone"})
 		return x.k.ctx.Err()
 	}
+	if errors.Is(context.Cause(ctx), errHalted) {
+		x.settle(usage.Result{Outcome: usage.Aborted})
+		return halted()
+	}
 	x.settle(usage.Result{Outcome: usage.ProviderError})
 	var late *timeoutError
 	if errors.As(context.Cause(ctx), &late) {
@@ -150,3 +156,7 @@ func (x *exchange) lost(ctx context.Context, err error) error {
 	return err
 }
 
+
+func halted() error {
+	return fault.New(fault.Unavailable, "server_stopping", "This server is being replaced and could not wait for the provider any longer. Send the call again.").After(time.Second)
+}

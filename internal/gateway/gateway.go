@@ -38,6 +38,7 @@ type Deps struct {
 	Spool     Checkpointer
 	Limits    Live
 	Timeouts  Timeouts
+	Halt      context.Context // its end cuts the calls that still run
 	Now       func() time.Time
 }
 

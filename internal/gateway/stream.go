@@ -182,7 +182,7 @@ func (f *flow) end(ctx context.Context, err error) error {
 	}
 	r := usage.Result{Outcome: usage.OK, Tokens: tokens, Estimated: why}
 	switch {
-	case gone:
+	case gone, errors.Is(context.Cause(ctx), errHalted):
 		r.Outcome = usage.Aborted
 	case !complete:
 		r.Outcome = usage.ProviderError
@@ -204,6 +204,8 @@ func (f *flow) errorEvent(ctx context.Context, err error) []byte {
 	switch {
 	case f.failed != "":
 		code, message = "upstream_error", "The provider reported an error: "+f.failed
+	case errors.Is(context.Cause(ctx), errHalted):
+		code, message = "server_stopping", "This server is being replaced and could not wait for the rest."
 	case errors.As(context.Cause(ctx), &late):
 		code, message = "upstream_timeout", "The provider did not go on in time."
 	case errors.Is(err, errLineTooLong):

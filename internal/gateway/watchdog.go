@@ -14,7 +14,11 @@ type timeoutError struct{ what string }
 
 func (e *timeoutError) Error() string { return "upstream " + e.what + " timeout" }
 
-var errClientGone = errors.New("the client left")
+// Why an exchange was cut that is neither the provider's fault nor a timeout.
+var (
+	errClientGone = errors.New("the client left")
+	errHalted     = errors.New("this server stops")
+)
 
 // watchdog cancels an exchange whose provider is silent for too long, that
 // takes too long in all, or whose client left a while ago.

@@ -110,7 +110,7 @@ func (db *DB) Tx(ctx context.Context, f func(tx pgx.Tx) error) error {
 }
 
 // run retries what the server asks to have retried: a serialisation failure or
-// a deadlock, at most three times.
+// a deadlock, at most three times. So f may run again, from the beginning.
 func (db *DB) run(ctx context.Context, o pgx.TxOptions, f func(tx pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := pgx.BeginTxFunc(ctx, db.pool, o, f)

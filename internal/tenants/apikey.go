@@ -112,7 +112,7 @@ func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n 
 // placed puts the key's limits at its scope. The ledger hangs on the counter,
 // so that a rotation resets nothing.
 func (k APIKey) placed(list []limits.Limit) []limits.Limit {
-	return Placed(list, limits.Scope{Kind: limits.ScopeAPIKey, ID: k.Counter, Name: k.Name}, "")
+	return Placed(list, limits.Scope{Kind: limits.ScopeAPIKey, ID: k.Counter, Name: k.Name})
 }
 
 const keyColumns = `api_key_id, counter_id, kind, customer_id, name, first4, last4, test, may_settle, scopes, models, ip_allow,

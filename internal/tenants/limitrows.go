@@ -54,14 +54,15 @@ func AddLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwne
 	return out, nil
 }
 
-// LimitsOf reads the limits of several owners of one kind. Scope and zone are
-// the caller's to fill in.
+// LimitsOf reads the limits of several owners of one kind, in the tenant's zone.
+// The scope is the caller's to fill in.
 func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ids []uuid.UUID) (map[uuid.UUID][]limits.Limit, error) {
 	rows, err := tx.Query(ctx, `
-		select owner_id, limit_id, dimension, win, policy, amount, burst, models, each_model, weights, mode, outage
-		from limits
-		where tenant_id = $1 and owner_kind = $2 and owner_id = any($3)
-		order by owner_id, position`, tenant, string(owner), ids)
+		select l.owner_id, l.limit_id, l.dimension, l.win, l.policy, l.amount, l.burst, l.models, l.each_model, l.weights, l.mode, l.outage, t.zone
+		from limits l
+		join tenants t on t.tenant_id = l.tenant_id
+		where l.tenant_id = $1 and l.owner_kind = $2 and l.owner_id = any($3)
+		order by l.owner_id, l.position`, tenant, string(owner), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner
 	var ownerID uuid.UUID
 	var weights []byte
 	_, err = pgx.ForEachRow(rows, []any{
-		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage,
+		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage, &l.Zone,
 	}, func() error {
 		l.Weights = nil
 		if len(weights) > 2 {
@@ -84,11 +85,11 @@ func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner
 	return out, err
 }
 
-// Placed returns the limits as they stand at a scope, in a zone.
-func Placed(list []limits.Limit, scope limits.Scope, zone string) []limits.Limit {
+// Placed returns the limits as they stand at a scope.
+func Placed(list []limits.Limit, scope limits.Scope) []limits.Limit {
 	out := make([]limits.Limit, len(list))
 	for i, l := range list {
-		l.Scope, l.Zone = scope, zone
+		l.Scope = scope
 		out[i] = l
 	}
 	return out

@@ -108,8 +108,14 @@ func insertProviderKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k *Prov
 		map[string]string{"provider": k.Provider, "name": k.Name, "last4": k.Last4, "status": string(k.Status)})
 }
 
+// placed puts the key's limits at its scope, in the zone in which the
+// provider's days end.
 func (k ProviderKey) placed(list []limits.Limit) []limits.Limit {
-	return Placed(list, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name}, k.Zone)
+	out := Placed(list, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name})
+	for i := range out {
+		out[i].Zone = k.Zone
+	}
+	return out
 }
 
 func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewProviderKey, error) {

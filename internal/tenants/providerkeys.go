@@ -163,6 +163,7 @@ type Route struct {
 func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error) {
 	var out []Route
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		out = nil // a transaction may run again
 		rows, err := tx.Query(ctx, `
 			select `+providerKeyColumns+` from provider_keys
 			where tenant_id = $1 and removed_at is null and status <> 'disabled'

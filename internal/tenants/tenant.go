@@ -169,7 +169,7 @@ func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (Tenant, error
 		return t, err
 	}
 	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByTenant, []uuid.UUID{tenant})
-	t.Limits = Placed(byOwner[tenant], limits.Scope{Kind: limits.ScopeTenant, ID: tenant, Name: t.Name}, t.Zone)
+	t.Limits = Placed(byOwner[tenant], limits.Scope{Kind: limits.ScopeTenant, ID: tenant, Name: t.Name})
 	return t, err
 }
 
