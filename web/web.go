@@ -1,0 +1,97 @@
+// Package web is the dashboard: pages for people, made on the server, readable
+// without JavaScript. A page is one .go file that reads and decides, and one
+// .templ file that shows.
+//
+// A person is known by a session cookie and nothing else; an API key opens no
+// page. No GET changes anything.
+package web
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/tenants"
+	"weir/internal/usage"
+	"weir/web/reference"
+	"weir/web/static"
+)
+
+// Deps is what the pages need.
+type Deps struct {
+	Log       *slog.Logger
+	Sessions  *auth.Sessions
+	Tenants   *tenants.Service
+	Reports   *usage.Reports
+	PublicURL string // what browsers call this installation
+	OpenAPI   []byte // the document behind /docs
+	Now       func() time.Time
+}
+
+// Pages is the surface. Its handlers are safe for concurrent use.
+type Pages struct {
+	log       *slog.Logger
+	sessions  *auth.Sessions
+	tenants   *tenants.Service
+	reports   *usage.Reports
+	publicURL string
+	cookie    sessionCookie
+	origins   *http.CrossOriginProtection
+	reference reference.Reference
+	now       func() time.Time
+}
+
+// New makes the pages. It fails on a public URL or an OpenAPI document that
+// cannot be read.
+func New(d Deps) (*Pages, error) {
+	u, err := url.Parse(d.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("public URL %q: it must be http:// or https:// and a host", d.PublicURL)
+	}
+	doc, err := reference.Parse(d.OpenAPI)
+	if err != nil {
+		return nil, fmt.Errorf("OpenAPI document: %w", err)
+	}
+	p := &Pages{
+		log: d.Log, sessions: d.Sessions, tenants: d.Tenants, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
+	}
+	if p.cookie.secure && u.Scheme == "http" {
+		p.log.Warn("public url is not https: browsers will not keep a session", "public_url", d.PublicURL)
+	}
+	return p, nil
+}
+
+// Mount puts every page on e, and takes over its errors outside the APIs.
+func (p *Pages) Mount(e *echo.Echo) {
+	p.get(e, "/", p.signedIn(p.home))
+	p.get(e, "/sign-in", p.signInPage)
+	p.get(e, "/sign-in/:token", p.linkPage)
+	p.post(e, "/sign-in", p.signIn)
+	p.post(e, "/sign-out", p.signOut)
+	p.get(e, "/docs", p.docsPage)
+	p.get(e, "/docs/errors", p.errorsPage)
+	p.get(e, static.Prefix+"*", serveStatic)
+	e.HTTPErrorHandler = p.failures(e.HTTPErrorHandler)
+}
+
+func (p *Pages) get(e *echo.Echo, path string, h echo.HandlerFunc) {
+	e.Match([]string{http.MethodGet, http.MethodHead}, path, p.guarded(h))
+}
+
+func (p *Pages) post(e *echo.Echo, path string, h echo.HandlerFunc) {
+	e.POST(path, p.guarded(h))
+}
+
+func serveStatic(c echo.Context) error {
+	if !static.Serve(c.Response(), c.Request()) {
+		return echo.ErrNotFound
+	}
+	return nil
+}
