@@ -86,9 +86,28 @@ func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listene
 		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, DrainFor: 10 * time.Second,
 	}, log)
 	api.OnReady = func() { announce(dir, stack, secrets, base, log) }
-	err = api.Run(ctx, l)
+	running, stopAPI := context.WithCancel(ctx)
+	defer stopAPI()
+	go func() {
+		select {
+		case <-stack.DatabaseGone():
+			stopAPI()
+		case <-running.Done():
+		}
+	}()
+	err = api.Run(running, l)
 	stopWorker()
-	return errors.Join(err, <-worker)
+	return errors.Join(err, <-worker, lost(stack, dir))
+}
+
+// lost is an error if the database has ended by itself.
+func lost(stack *devstack.Stack, dir string) error {
+	select {
+	case <-stack.DatabaseGone():
+		return fmt.Errorf("postgres has ended by itself: see %s", filepath.Join(dir, "postgres", "server", "log"))
+	default:
+		return nil
+	}
 }
 
 // announce tells people and `api admin` where everything is.

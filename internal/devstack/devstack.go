@@ -103,13 +103,6 @@ func provisionElsewhere(ctx context.Context, databaseURL string) (localpg.Addres
 	return at, database, at.Provision(ctx, database)
 }
 
-// Announce publishes where the service itself answers, for programs that look
-// for the running stack.
-func (s *Stack) Announce(baseURL string) error {
-	s.BaseURL = baseURL
-	return locate.Publish(s.dir, s.Description)
-}
-
 // DatabaseGone is closed when our Postgres has ended, by Stop or by itself. It
 // is nil, and blocks for ever, when others run it.
 func (s *Stack) DatabaseGone() <-chan struct{} {
