@@ -84,7 +84,7 @@ func (x *exchange) rejected(resp *http.Response) error {
 		return unknownModel(x.call.model)
 	case status >= 400 && status < 500:
 		x.settle(usage.Result{Outcome: usage.ClientError})
-		return &relayed{status, relayedBody(body, message)}
+		return &relayed{status, relayedBody(body, message, x.route.Endpoint.Secret)}
 	default:
 		x.settle(usage.Result{Outcome: usage.ProviderError})
 		return fault.New(fault.Upstream, "upstream_error", fmt.Sprintf("The provider failed (status %d).", status))
@@ -112,14 +112,16 @@ func messageOf(body []byte, secret keyring.Secret) string {
 			_ = json.Unmarshal(e.Error, &message) // some send a bare string
 		}
 	}
-	message = keyLike.ReplaceAllString(secret.Scrub(message), "[redacted]")
-	if len(message) > 2000 {
-		message = message[:2000]
-	}
-	return message
+	return scrubbed(message, secret)
 }
 
-func relayedBody(body []byte, message string) openAIErrorBody {
+// scrubbed is a provider's text without credentials, and of a bounded length.
+func scrubbed(text string, secret keyring.Secret) string {
+	text = keyLike.ReplaceAllString(secret.Scrub(text), "[redacted]")
+	return text[:min(len(text), 2000)]
+}
+
+func relayedBody(body []byte, message string, secret keyring.Secret) openAIErrorBody {
 	var e struct {
 		Error struct {
 			Type  string  `json:"type"`
@@ -128,11 +130,16 @@ func relayedBody(body []byte, message string) openAIErrorBody {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(body, &e) // what is not there stays empty
-	out := openAIErrorBody{Message: message, Type: "invalid_request_error", Param: e.Error.Param}
+	out := openAIErrorBody{Message: message, Type: "invalid_request_error"}
 	if e.Error.Type != "" {
-		out.Type = e.Error.Type
+		out.Type = scrubbed(e.Error.Type, secret)
+	}
+	if e.Error.Param != nil {
+		param := scrubbed(*e.Error.Param, secret)
+		out.Param = &param
 	}
 	if code, ok := e.Error.Code.(string); ok {
+		code = scrubbed(code, secret)
 		out.Code = &code
 	}
 	return out

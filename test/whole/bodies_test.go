@@ -1,0 +1,166 @@
+package whole
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"weir/internal/gateway/upstreamtest"
+	"weir/internal/id"
+	"weir/test/stack"
+)
+
+// TestEveryWrongBodyIsRefusedByNameAndChangesNothing sends, to every route that
+// takes a body, every body that is wrong in one place, made from the example and
+// the schema of the OpenAPI document.
+func TestEveryWrongBodyIsRefusedByNameAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	s.eachRoute(func(method, path string, o operation) {
+		x, example := o.body()
+		if x == nil {
+			return
+		}
+		t.Run(method+" "+path, func(t *testing.T) {
+			t.Parallel()
+			w := weir.Setup(t, stack.Options{Upstream: upstreamtest.New(t)})
+			w.Customer = weir.Want(t, 201, "POST", "/api/v1/customers", w.ManagementKey, `{"name": "Bob"}`).Text("id")
+			if strings.HasPrefix(path, "/v1/") {
+				weir.Want(t, 201, "POST", "/api/v1/subscriptions", w.ManagementKey, fill(`{"customer": "{customer}", "plan": "{plan}"}`, w))
+			}
+			if example == nil {
+				t.Fatal("the document has no example of the body")
+			}
+			var body any
+			if err := json.Unmarshal([]byte(fill(string(example), w)), &body); err != nil {
+				t.Fatal(err)
+			}
+			rename(body, w)
+			at := strings.Replace(path, "{id}", ownID(t, w, path), 1)
+			before := rowCounts(t, w)
+			mutants := s.mutants(body, x)
+			for _, m := range mutants {
+				refusedByName(t, weir.Call(t, method, at, w.ManagementKey, m.body), m)
+			}
+			if after := rowCounts(t, w); after != before {
+				t.Errorf("refused bodies changed rows:\n%s\n%s", before, after)
+			}
+			if a := weir.Call(t, method, at, w.ManagementKey, render(body, "", edit{at: "none"})); a.Status/100 != 2 {
+				t.Errorf("the example itself is refused: %s", a)
+			}
+			t.Logf("%d bodies", len(mutants))
+		})
+	})
+}
+
+// rename keeps an example from meeting the names that the world has already.
+func rename(body any, w stack.World) {
+	if o, ok := body.(map[string]any); ok && o["name"] != nil {
+		o["name"] = "Another " + w.Tenant
+	}
+}
+
+// ownID is an object of the world's that a path is about.
+func ownID(t *testing.T, w stack.World, path string) string {
+	t.Helper()
+	switch {
+	case !strings.Contains(path, "{id}"):
+		return ""
+	case strings.HasPrefix(path, "/v1/reservations/"):
+		return weir.Want(t, 201, "POST", "/v1/reservations", w.ManagementKey, fill(`{"customer": "{customer}", "model": "test-small", "estimate": {"input_tokens": 9}}`, w)).Text("id")
+	case strings.HasPrefix(path, "/api/v1/plans/"):
+		return w.Plan
+	case strings.HasPrefix(path, "/api/v1/customers/"):
+		return w.Customer
+	case strings.HasPrefix(path, "/api/v1/subscriptions/"):
+		return w.Subscription
+	case strings.HasPrefix(path, "/api/v1/provider-keys/"):
+		return w.ProviderKey
+	case strings.HasPrefix(path, "/api/v1/api-keys/"):
+		return w.KeyID
+	case strings.HasPrefix(path, "/api/v1/requests/"):
+		return requestOf(t, w)
+	}
+	t.Fatalf("%s is about something that these tests do not know: teach them", path)
+	return ""
+}
+
+// requestOf makes a call and waits until its request can be read.
+func requestOf(t *testing.T, w stack.World) string {
+	t.Helper()
+	a := weir.Want(t, 200, "POST", "/v1/chat/completions", w.Key, chat("test-small"))
+	request := a.Header.Get("X-Request-Id")
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Call(t, "GET", "/api/v1/requests/"+request, w.ManagementKey, nil); a.Status != 200 {
+			return a.String()
+		}
+		return ""
+	})
+	return request
+}
+
+var snake = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// idMember is a member that names a thing: a text that is no id answers as one
+// that does not exist, without saying which of the two.
+var idMember = regexp.MustCompile(`^/(customer|plan|provider_key|api_key|subscription)$`)
+
+func refusedByName(t *testing.T, a stack.Answer, m mutant) {
+	t.Helper()
+	var p struct {
+		Title, Detail, Code string
+		Status              int
+		RequestID           string `json:"request_id"`
+		Errors              []struct{ Pointer, Code, Message string }
+	}
+	fail := func(why string) { t.Errorf("%s: %s: %d %s", m.what, why, a.Status, brief(string(a.Body))) }
+	if a.Status < 400 || a.Status > 499 {
+		fail("not refused")
+		return
+	}
+	if err := json.Unmarshal(a.Body, &p); err != nil || a.Header.Get("Content-Type") != "application/problem+json" {
+		fail("no problem+json")
+		return
+	}
+	if p.Status != a.Status || p.Title == "" || !snake.MatchString(p.Code) || p.RequestID != a.Header.Get("X-Request-Id") || !plainWords(p.Detail) {
+		fail("not what a problem says")
+	}
+	if a.Status == 413 || a.Status == 404 && idMember.MatchString(m.pointer) {
+		return
+	}
+	for _, e := range p.Errors {
+		if !snake.MatchString(e.Code) || !plainWords(e.Message) {
+			fail("an error without code or reason")
+		}
+		if e.Pointer != "" && (e.Pointer == m.pointer || strings.HasPrefix(m.pointer, e.Pointer+"/") || m.deeper && strings.HasPrefix(e.Pointer, m.pointer+"/")) {
+			return
+		}
+	}
+	fail("does not name the member")
+}
+
+// plainWords tells a sentence from a code or an internal error's text.
+func plainWords(s string) bool {
+	return len(s) > 10 && len(s) < 600 && strings.Contains(s, " ") && strings.HasSuffix(s, ".") && !strings.ContainsFunc(s, unicode.IsControl) &&
+		!regexp.MustCompile(`json|Go |struct|sql|uuid|pgx`).MatchString(strings.ReplaceAll(s, "JSON", ""))
+}
+
+// rowCounts is how many rows of the tenant each table has.
+func rowCounts(t *testing.T, w stack.World) string {
+	t.Helper()
+	return stack.Value[string](t, weir, `
+		select string_agg(c.relname || ' ' || (xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I where tenant_id = %L', c.relname, $1::text), true, true, '')))[1]::text, ', ' order by c.relname)
+		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition`, tenantUUID(t, w))
+}
+
+func tenantUUID(t *testing.T, w stack.World) string {
+	t.Helper()
+	u, err := id.Tenant.Parse(w.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.String()
+}
