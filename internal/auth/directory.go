@@ -46,7 +46,9 @@ func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, now f
 	d := &Directory{db: db, now: now}
 	o := cache.Options{Fresh: time.Second, Stale: 5 * time.Minute, Max: 100_000, Now: now}
 	d.callers = cache.New(o, d.readCaller)
-	d.contracts = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (billing.Contract, error) { return b.ContractOf(ctx, k[0], k[1]) })
+	d.contracts = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (billing.Contract, error) {
+		return b.ContractOf(ctx, k[0], k[1])
+	})
 	d.routes = cache.New(o, t.Routes)
 	return d
 }

@@ -14,9 +14,12 @@ import (
 
 func TestExactlyOneLinePricesATokenAndTheMostSpecificOne(t *testing.T) {
 	prices := []Price{
-		{Models: "*", Class: usage.Input, MicrosPerMillion: 1}, {Models: "gpt-*", Class: usage.Input, MicrosPerMillion: 2},
-		{Models: "gpt-4o*", Class: usage.Input, MicrosPerMillion: 3}, {Models: "gpt-4o", Class: usage.Input, MicrosPerMillion: 4},
-		{Models: "*", Class: usage.Output, MicrosPerMillion: 10}, {Models: "*", Class: usage.CachedInput, MicrosPerMillion: 5},
+		{Models: "*", Class: usage.Input, MicrosPerMillion: 1},
+		{Models: "gpt-*", Class: usage.Input, MicrosPerMillion: 2},
+		{Models: "gpt-4o*", Class: usage.Input, MicrosPerMillion: 3},
+		{Models: "gpt-4o", Class: usage.Input, MicrosPerMillion: 4},
+		{Models: "*", Class: usage.Output, MicrosPerMillion: 10},
+		{Models: "*", Class: usage.CachedInput, MicrosPerMillion: 5},
 	}
 	at := func(model string) map[usage.Class]int64 {
 		out := map[usage.Class]int64{}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -76,14 +77,14 @@ func (x *exchange) run() error {
 	defer context.AfterFunc(x.k.ctx, x.watch.clientLeft)()
 	defer context.AfterFunc(x.s.Halt, func() { cancel(errHalted) })()
 
-	resp, err := x.s.Client.Do(ctx, x.route.Endpoint, "POST", "/chat/completions", upstreamHeaders(x.call.stream), newBody(x.call.forward()))
+	resp, err := x.s.Client.Do(ctx, x.route.Endpoint, http.MethodPost, "/chat/completions", upstreamHeaders(x.call.stream), newBody(x.call.forward()))
 	if err != nil {
 		return x.lost(ctx, err)
 	}
 	defer resp.Body.Close()
 	x.status = resp.StatusCode
 	x.watch.progress()
-	if resp.StatusCode != 200 {
+	if resp.StatusCode != http.StatusOK {
 		return x.rejected(resp)
 	}
 	if x.call.stream {
@@ -155,7 +156,6 @@ func (x *exchange) lost(ctx context.Context, err error) error {
 	}
 	return err
 }
-
 
 func halted() error {
 	return fault.New(fault.Unavailable, "server_stopping", "This server is being replaced and could not wait for the provider any longer. Send the call again.").After(time.Second)

@@ -87,7 +87,8 @@ func (s *Server) answerError(k *caller, err error) {
 	h := k.echo.Response().Header()
 	var refusal *refused
 	var relay *relayed
-	status, body := 0, openAIErrorBody{}
+	var status int
+	var body openAIErrorBody
 	switch {
 	case errors.As(err, &refusal):
 		status, body = refuse(h, refusal)

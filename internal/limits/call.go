@@ -54,8 +54,10 @@ type hold struct {
 const unseen = math.MinInt64
 
 func (c *call) reservation(tenant uuid.UUID) Reservation {
-	r := Reservation{ID: c.id, Tenant: tenant, Model: c.model, At: c.at, ExpiresAt: c.expires, Estimate: c.estimate,
-		Holds: make([]Hold, len(c.holds))}
+	r := Reservation{
+		ID: c.id, Tenant: tenant, Model: c.model, At: c.at, ExpiresAt: c.expires, Estimate: c.estimate,
+		Holds: make([]Hold, len(c.holds)),
+	}
 	for i, h := range c.holds {
 		r.Holds[i] = Hold{Limit: *h.limit, Ledger: h.key, Amount: h.amount, Candidate: h.candidate}
 		if h.limit.Policy == PolicyCalendar {

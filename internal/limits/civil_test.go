@@ -63,9 +63,9 @@ func TestADayStartsAtTheFirstInstantOfItsDateInEveryZone(t *testing.T) {
 		}
 		for _, change := range changes(z) {
 			before, after := change.Add(-time.Second).In(z), change.In(z)
-			print := change.String() + before.Format("-0700") + after.Format("-0700")
-			if !seen[print] {
-				seen[print] = true
+			shown := change.String() + before.Format("-0700") + after.Format("-0700")
+			if !seen[shown] {
+				seen[shown] = true
 				searchDays(t, name, z, change)
 			}
 		}

@@ -50,8 +50,10 @@ func (c Cost) Check() []fault.Field {
 	var wrong []fault.Field
 	within := func(pointer string, n, most int64) {
 		if n < 0 || n > most {
-			wrong = append(wrong, fault.Field{Pointer: pointer, Code: "out_of_range",
-				Message: "Must be a whole number from 0 to " + grouped(most) + "."})
+			wrong = append(wrong, fault.Field{
+				Pointer: pointer, Code: "out_of_range",
+				Message: "Must be a whole number from 0 to " + grouped(most) + ".",
+			})
 		}
 	}
 	within("/requests", c.Requests, maxCount)
@@ -62,8 +64,10 @@ func (c Cost) Check() []fault.Field {
 	within("/output_tokens", c.Tokens.Output, maxCount)
 	within("/reasoning_tokens", c.Tokens.Reasoning, maxCount)
 	if wrong == nil && c.Tokens.Total() > maxCount {
-		wrong = append(wrong, fault.Field{Code: "out_of_range",
-			Message: "The tokens of all classes together must not exceed " + grouped(maxCount) + "."})
+		wrong = append(wrong, fault.Field{
+			Code:    "out_of_range",
+			Message: "The tokens of all classes together must not exceed " + grouped(maxCount) + ".",
+		})
 	}
 	return wrong
 }

@@ -75,9 +75,13 @@ func TestLabelsReadAsASentenceWould(t *testing.T) {
 }
 
 func TestAReservationSurvivesItsWayThroughJSON(t *testing.T) {
-	r := Reservation{ID: uuid.New(), Model: "m", At: firstYear, ExpiresAt: lastYear, Estimate: Cost{Requests: 1, Tokens: Tokens{Input: 3}},
-		Holds: []Hold{{Limit: Default(Limit{Scope: Scope{ScopePool, uuid.New(), "p"}, Dimension: DimensionTokens, Window: WindowDay, Amount: 1, Weights: map[Class]int64{ClassInput: 5}, Models: []string{"a*"}}),
-			Ledger: "l", Amount: 4, WindowStart: firstYear, WindowEnd: lastYear, Candidate: true}}}
+	r := Reservation{
+		ID: uuid.New(), Model: "m", At: firstYear, ExpiresAt: lastYear, Estimate: Cost{Requests: 1, Tokens: Tokens{Input: 3}},
+		Holds: []Hold{{
+			Limit:  Default(Limit{Scope: Scope{ScopePool, uuid.New(), "p"}, Dimension: DimensionTokens, Window: WindowDay, Amount: 1, Weights: map[Class]int64{ClassInput: 5}, Models: []string{"a*"}}),
+			Ledger: "l", Amount: 4, WindowStart: firstYear, WindowEnd: lastYear, Candidate: true,
+		}},
+	}
 	raw, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

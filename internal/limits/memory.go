@@ -55,8 +55,10 @@ type Memory struct {
 
 // NewMemory returns an engine without open reservations.
 func NewMemory(o MemoryOptions) *Memory {
-	m := &Memory{now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started, unclean: o.Unclean,
-		lastAlive: o.LastAlive, maxLedgers: o.MaxLedgers, maxOutcomes: o.MaxOutcomes}
+	m := &Memory{
+		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started, unclean: o.Unclean,
+		lastAlive: o.LastAlive, maxLedgers: o.MaxLedgers, maxOutcomes: o.MaxOutcomes,
+	}
 	if m.started.IsZero() {
 		m.started = m.epoch
 	}

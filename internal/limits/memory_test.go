@@ -34,8 +34,10 @@ func limit(d limits.Dimension, w limits.Window, amount int64) limits.Limit {
 
 func reserve(t *testing.T, m *limits.Memory, model string, tokens int64, plan ...limits.Limit) limits.Decision {
 	t.Helper()
-	d, err := m.Reserve(context.Background(), limits.Request{Tenant: tenant, Model: model, Plan: plan,
-		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: tokens}}})
+	d, err := m.Reserve(context.Background(), limits.Request{
+		Tenant: tenant, Model: model, Plan: plan,
+		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: tokens}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

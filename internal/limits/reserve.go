@@ -50,8 +50,10 @@ func (r Request) check() error {
 
 func checkTTL(ttl time.Duration) error {
 	if ttl < 0 || ttl > MaxTTL {
-		return fault.InvalidFields(fault.Field{Pointer: "/ttl_seconds", Code: "out_of_range",
-			Message: "A reservation lasts from 1 to 3,600 seconds."})
+		return fault.InvalidFields(fault.Field{
+			Pointer: "/ttl_seconds", Code: "out_of_range",
+			Message: "A reservation lasts from 1 to 3,600 seconds.",
+		})
 	}
 	return nil
 }

@@ -157,8 +157,10 @@ func (m *Memory) readSnapshot(raw []byte) error {
 	for tenantID, buckets := range s.Tenants {
 		t := m.tenant(tenantID)
 		for key, b := range buckets {
-			t.ledgers[key] = &kept{ledger: &bucket{rate: b.Rate, ceiling: b.Ceiling, level: b.Level,
-				last: min(b.Last, m.line(m.started))}}
+			t.ledgers[key] = &kept{ledger: &bucket{
+				rate: b.Rate, ceiling: b.Ceiling, level: b.Level,
+				last: min(b.Last, m.line(m.started)),
+			}}
 		}
 	}
 	return nil

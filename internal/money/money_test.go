@@ -42,8 +42,11 @@ func TestAmountsKeepTheirMinorUnit(t *testing.T) {
 		minor        int64
 		out          string
 	}{
-		{"49.00", "USD", 4900, "49.00"}, {"49", "USD", 4900, "49.00"}, {"0.5", "EUR", 50, "0.50"},
-		{"1200", "JPY", 1200, "1200"}, {"1.234", "KWD", 1234, "1.234"},
+		{"49.00", "USD", 4900, "49.00"},
+		{"49", "USD", 4900, "49.00"},
+		{"0.5", "EUR", 50, "0.50"},
+		{"1200", "JPY", 1200, "1200"},
+		{"1.234", "KWD", 1234, "1.234"},
 	} {
 		n, err := ParseMinor(c.in, c.currency)
 		if err != nil || n != c.minor || FormatMinor(n, c.currency) != c.out {

@@ -87,7 +87,7 @@ func TestInternalAddressesAreRefusedWhenDialled(t *testing.T) {
 }
 
 func TestANameThatResolvesToThisMachineConnectsNowhere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,8 @@ func TestRedirectsAndEnvironmentProxiesAreNotFollowed(t *testing.T) {
 func TestTenantsNeverShareAConnection(t *testing.T) {
 	g := New(Policy{})
 	a, b := uuid.New(), uuid.New()
-	if g.Client(a) == g.Client(b) || g.Client(a) != g.Client(a) {
+	first := g.Client(a)
+	if first == g.Client(b) || first != g.Client(a) {
 		t.Fatal("one client serves one tenant")
 	}
 }

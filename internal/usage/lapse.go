@@ -90,7 +90,7 @@ func (m *Meter) expire(c *metered, now time.Time) {
 // live on.
 func CloseOpen(s *Spool, open []OpenAdmission, now time.Time) (ended []Ended, alive []Admission, err error) {
 	for _, o := range open {
-		if o.Admission.Decision && o.Admission.Reservation.ExpiresAt.After(now) {
+		if o.Decision && o.Reservation.ExpiresAt.After(now) {
 			alive = append(alive, o.Admission)
 			continue
 		}
@@ -104,9 +104,9 @@ func CloseOpen(s *Spool, open []OpenAdmission, now time.Time) (ended []Ended, al
 }
 
 func (o OpenAdmission) lost(now time.Time) Event {
-	e := o.Admission.Event
+	e := o.Event
 	e.EndedAt = now.UTC().Truncate(time.Microsecond)
-	if o.Admission.Decision {
+	if o.Decision {
 		return e
 	}
 	e.Tokens = limits.Tokens{Input: e.Estimate.Tokens.Input, CachedInput: e.Estimate.Tokens.CachedInput, CacheWrite: e.Estimate.Tokens.CacheWrite}
@@ -115,12 +115,12 @@ func (o OpenAdmission) lost(now time.Time) Event {
 	}
 	cost := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
 	e.Charges = nil
-	for _, h := range o.Admission.Reservation.Holds {
+	for _, h := range o.Reservation.Holds {
 		if !h.WindowStart.IsZero() {
 			e.Charges = append(e.Charges, limits.Charge{Ledger: h.Ledger, WindowStart: h.WindowStart, Amount: h.Limit.Cost(cost)})
 		}
 	}
-	return e.priced(o.Admission.Rates)
+	return e.priced(o.Rates)
 }
 
 // Restore takes back the reservations that live on from an earlier life.

@@ -270,7 +270,6 @@ func TestDatabaseOutageLosesAndDoublesNothing(t *testing.T) {
 	wantTotals(t, db.Worker, calls(150))
 }
 
-
 func TestBooksSayUpToWhenTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	var f freshness

@@ -222,7 +222,10 @@ var decisions = []guarantee{
 		plan := b.perMinute(10, 1000)
 		r := b.admitted(plan, 100)
 		for _, c := range []limits.Cost{
-			{Requests: -1}, {Units: -1}, {Tokens: limits.Tokens{Input: -1}}, {Tokens: limits.Tokens{CachedInput: 1_000_000_001}},
+			{Requests: -1},
+			{Units: -1},
+			{Tokens: limits.Tokens{Input: -1}},
+			{Tokens: limits.Tokens{CachedInput: 1_000_000_001}},
 			{Tokens: limits.Tokens{Output: 600_000_000, Reasoning: 600_000_000}},
 		} {
 			before := b.live(plan...)
@@ -240,8 +243,10 @@ var decisions = []guarantee{
 		b := newBench(t, open)
 		key := id.New()
 		day := b.limit(limits.DimensionTokens, limits.WindowDay, 1000)
-		d := b.ask(limits.Request{Plan: []limits.Limit{day}, Estimate: tokens(7), TTL: time.Minute,
-			Candidates: []limits.Candidate{{ProviderKey: key, Limits: []limits.Limit{provider(key, limits.DimensionRequests, limits.WindowMinute, 5)}}}})
+		d := b.ask(limits.Request{
+			Plan: []limits.Limit{day}, Estimate: tokens(7), TTL: time.Minute,
+			Candidates: []limits.Candidate{{ProviderKey: key, Limits: []limits.Limit{provider(key, limits.DimensionRequests, limits.WindowMinute, 5)}}},
+		})
 		r := d.Reservation
 		if !d.At.Equal(Noon) || !r.At.Equal(Noon) || !r.ExpiresAt.Equal(Noon.Add(time.Minute)) || !id.Time(r.ID).Equal(Noon) {
 			t.Fatalf("instants differ: %+v", r)

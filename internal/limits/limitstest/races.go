@@ -65,8 +65,10 @@ var races = []guarantee{
 			t.Fatalf("%d of %d calls admitted, want 500", total, callers*each)
 		}
 		used := func(l limits.Limit) int64 { s := b.live(l)[0]; return s.Used + s.Held }
-		for l, want := range map[*limits.Limit]int64{&plan[0]: 500, &plan[1]: 5000, &plan[2]: 5000, &plan[3]: 5000, &plan[4]: 500,
-			&plan[5]: 5000, &candidates[0].Limits[0]: 7, &candidates[1].Limits[0]: 4930} {
+		for l, want := range map[*limits.Limit]int64{
+			&plan[0]: 500, &plan[1]: 5000, &plan[2]: 5000, &plan[3]: 5000, &plan[4]: 500,
+			&plan[5]: 5000, &candidates[0].Limits[0]: 7, &candidates[1].Limits[0]: 4930,
+		} {
 			if got := used(*l); got != want {
 				t.Errorf("%s counts %d, want %d", l.Ledger("m"), got, want)
 			}

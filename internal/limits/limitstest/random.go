@@ -127,8 +127,10 @@ func (p *play) cost() limits.Cost {
 
 func (p *play) reserve() {
 	now := p.clock.Now()
-	r := limits.Request{Tenant: p.tenant, Model: "m", Plan: slices.Clone(p.plan), Candidates: p.keys, Estimate: p.cost(),
-		TTL: time.Duration(rapid.Int64Range(1, 3600).Draw(p.T, "ttl")) * time.Second}
+	r := limits.Request{
+		Tenant: p.tenant, Model: "m", Plan: slices.Clone(p.plan), Candidates: p.keys, Estimate: p.cost(),
+		TTL: time.Duration(rapid.Int64Range(1, 3600).Draw(p.T, "ttl")) * time.Second,
+	}
 	r.DryRun = len(p.calls("open", "lapsed", "expired")) >= maxOpen
 	plan := p.worst(r.Plan, r.Estimate, now)
 	chosen, provider := -1, time.Duration(0)
