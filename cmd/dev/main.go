@@ -82,7 +82,7 @@ func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listene
 		worker <- boot.RunWorker(working, config.Worker{Common: common, DatabaseURL: stack.WorkerURL, Workers: 2}, log)
 	}()
 	api := boot.NewAPI(config.API{
-		Common: common, DatabaseURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AppKey: secrets.AppKey,
+		Common: common, DatabaseURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AppKeys: secrets.AppKeys,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, DrainFor: 10 * time.Second,
 	}, log)
 	api.OnReady = func() { announce(dir, stack, secrets, base, log) }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"weir/internal/keyring"
 )
@@ -17,7 +16,7 @@ import (
 type secrets struct {
 	KeyRing   string `json:"key_ring"`
 	EventKeys string `json:"event_keys"`
-	AppKey    string `json:"app_key"`
+	AppKeys   string `json:"app_keys"`
 }
 
 func loadSecrets(dir string) (secrets, error) {
@@ -33,8 +32,7 @@ func loadSecrets(dir string) (secrets, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	_, appKey, _ := strings.Cut(keyring.NewKey("app"), ":")
-	s = secrets{KeyRing: keyring.NewKey("dev"), EventKeys: keyring.NewKey("dev"), AppKey: appKey}
+	s = secrets{KeyRing: keyring.NewKey("dev"), EventKeys: keyring.NewKey("dev"), AppKeys: keyring.NewKey("dev")}
 	if raw, err = json.Marshal(s); err != nil {
 		return s, err
 	}

@@ -16,14 +16,17 @@ import (
 	"weir/internal/billing"
 	"weir/internal/cache"
 	"weir/internal/fault"
+	"weir/internal/limits"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
 )
 
-// Caller is the holder of a valid API key.
+// Caller is the holder of a valid API key, or of a client token of one: then
+// Key is already as narrow as the token.
 type Caller struct {
 	Tenant tenants.Tenant
 	Key    tenants.APIKey
+	Token  *ClientToken
 }
 
 // May tells whether a management key has a scope.
@@ -36,16 +39,19 @@ func (c Caller) May(scope string) bool {
 type Directory struct {
 	db        *postgres.DB
 	now       func() time.Time
+	tokens    *TokenKeys
 	callers   *cache.Cache[[32]byte, Caller]
+	parents   *cache.Cache[[2]uuid.UUID, Caller] // of client tokens, by tenant and key
 	contracts *cache.Cache[[2]uuid.UUID, billing.Contract]
 	routes    *cache.Cache[uuid.UUID, []tenants.Route]
 }
 
 // NewDirectory makes a directory.
-func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, now func() time.Time) *Directory {
-	d := &Directory{db: db, now: now}
+func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, tokens *TokenKeys, now func() time.Time) *Directory {
+	d := &Directory{db: db, now: now, tokens: tokens}
 	o := cache.Options{Fresh: time.Second, Stale: 5 * time.Minute, Max: 100_000, Now: now}
 	d.callers = cache.New(o, d.readCaller)
+	d.parents = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (Caller, error) { return d.readKey(ctx, k[0], k[1]) })
 	d.contracts = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (billing.Contract, error) {
 		return b.ContractOf(ctx, k[0], k[1])
 	})
@@ -53,15 +59,12 @@ func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, now f
 	return d
 }
 
-// Caller is the holder of a secret, calling from ip. A malformed or unknown
-// secret is Unauthenticated invalid_api_key without any look-up where the
-// checksum is wrong; a revoked, expired or misplaced one says so
-// (key_revoked, key_expired, ip_not_allowed).
+// Caller is the holder of a secret or client token, calling from ip. A
+// malformed or unknown one is Unauthenticated invalid_api_key, without any
+// look-up where checksum or signature are wrong; a revoked, expired or misplaced
+// one says so (key_revoked, key_expired, ip_not_allowed).
 func (d *Directory) Caller(ctx context.Context, secret, ip string) (Caller, error) {
-	if !tenants.WellFormed(secret) {
-		return Caller{}, unknownKey()
-	}
-	c, err := d.callers.Get(ctx, [32]byte(tenants.HashSecret(secret)))
+	c, err := d.find(ctx, secret)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -76,6 +79,50 @@ func (d *Directory) Caller(ctx context.Context, secret, ip string) (Caller, erro
 		return Caller{}, fault.New(fault.Unauthenticated, "tenant_suspended", "This account is suspended.")
 	}
 	return c, nil
+}
+
+func (d *Directory) find(ctx context.Context, secret string) (Caller, error) {
+	switch {
+	case tenants.WellFormed(secret):
+		return d.callers.Get(ctx, [32]byte(tenants.HashSecret(secret)))
+	case !looksLikeToken(secret):
+		return Caller{}, unknownKey()
+	}
+	token, err := d.tokens.Read(secret)
+	if err != nil {
+		return Caller{}, err
+	}
+	c, err := d.parents.Get(ctx, [2]uuid.UUID{token.Tenant, token.Key})
+	if fault.Is(err, fault.NotFound) {
+		return Caller{}, unknownKey()
+	}
+	return c.narrowed(token), err
+}
+
+// narrowed is the caller as its client token leaves it: the models of both, the
+// limits of both. A token can widen nothing.
+func (c Caller) narrowed(t ClientToken) Caller {
+	c.Token = &t
+	switch {
+	case t.Models == nil:
+	case c.Key.Models == nil:
+		c.Key.Models = t.Models
+	default:
+		both := []string{}
+		for _, m := range t.Models {
+			if slices.Contains(c.Key.Models, m) {
+				both = append(both, m)
+			}
+		}
+		c.Key.Models = both
+	}
+	scope := limits.Scope{Kind: limits.ScopeClientToken, ID: t.ID, Name: c.Key.Name}
+	own := tenants.Placed(t.Limits, scope)
+	for i := range own {
+		own[i].Zone = c.Tenant.Zone
+	}
+	c.Key.Limits = append(slices.Clone(c.Key.Limits), own...)
+	return c
 }
 
 func unknownKey() error {
@@ -98,8 +145,12 @@ func (d *Directory) readCaller(ctx context.Context, hash [32]byte) (Caller, erro
 	if err != nil {
 		return Caller{}, err
 	}
+	return d.readKey(ctx, tenant, key)
+}
+
+func (d *Directory) readKey(ctx context.Context, tenant, key uuid.UUID) (Caller, error) {
 	var c Caller
-	err = d.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+	err := d.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
 		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant); err != nil {
 			return err
 		}

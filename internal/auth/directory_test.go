@@ -57,7 +57,7 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fixture{t, c, db, s, auth.NewDirectory(db.App, s, billing.New(db.App, c.now), c.now), made.Tenant.ID, made}
+	return fixture{t, c, db, s, auth.NewDirectory(db.App, s, billing.New(db.App, c.now), tokenKeys(t, c.now, "https://w.example", "a"), c.now), made.Tenant.ID, made}
 }
 
 func (f fixture) code(secret, ip string) string {

@@ -5,8 +5,9 @@ package boot
 
 import (
 	"context"
+	"crypto/hkdf"
 	"crypto/rand"
-	"encoding/base64"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -112,9 +113,9 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("EVENT_KEYS: %w", err)
 	}
-	appKey, err := base64.StdEncoding.DecodeString(a.cfg.AppKey)
-	if err != nil || len(appKey) != 32 {
-		return nil, errors.New("APP_KEY: it is not base64 of 32 bytes")
+	app, err := keyring.ParseKeys(a.cfg.AppKeys)
+	if err != nil {
+		return nil, fmt.Errorf("APP_KEYS: %w", err)
 	}
 	if a.db, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: a.cfg.DatabaseMax}); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	a.publisher = usage.NewPublisher(a.spool, a.queue, a.db, keys, usage.PublisherOptions{Log: a.log})
-	return a.surfaces(ring, appKey, books)
+	return a.surfaces(ring, app, books)
 }
 
 // openBooks opens the spool, ends what an earlier life left open, and starts
@@ -163,15 +164,27 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	return reports, a.meter.Restore(ctx, alive)
 }
 
-func (a *API) surfaces(ring *keyring.Ring, appKey []byte, reports *usage.Reports) (http.Handler, error) {
+func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usage.Reports) (http.Handler, error) {
+	var secrets []auth.Secret
+	for _, k := range app {
+		secrets = append(secrets, auth.Secret{ID: k.Name, Bytes: k.Bytes})
+	}
+	tokens, err := auth.NewTokenKeys(secrets, a.cfg.PublicURL, a.now)
+	if err != nil {
+		return nil, err
+	}
+	cursorKey, err := hkdf.Key(sha256.New, app[0].Bytes, nil, "weir cursors v1", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
 	client := catalogue.NewClient(a.guard)
 	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
 	billingService := billing.New(a.db, a.now)
-	directory := auth.NewDirectory(a.db, tenantService, billingService, a.now)
+	directory := auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
 	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Log: a.log, Directory: directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, CursorKey: appKey, Now: a.now,
+		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
 	})
 	if err != nil {
 		return nil, err

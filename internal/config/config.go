@@ -31,7 +31,7 @@ type API struct {
 	Listen        string         `env:"LISTEN_ADDR" envDefault:":8080"`
 	PublicURL     string         `env:"PUBLIC_URL,required,notEmpty"`               // what people's browsers call this installation
 	KeyRing       string         `env:"KEY_RING,required,notEmpty"`                 // key-encryption keys, as EVENT_KEYS
-	AppKey        string         `env:"APP_KEY,required,notEmpty"`                  // base64 of 32 bytes: signs cursors
+	AppKeys       string         `env:"APP_KEYS,required,notEmpty"`                 // as EVENT_KEYS: sign cursors and client tokens
 	SpoolDir      string         `env:"SPOOL_DIR,required,notEmpty"`                // on a persistent volume
 	SpoolSync     time.Duration  `env:"SPOOL_SYNC" envDefault:"100ms"`              // how often the spool is forced to disk
 	Proxies       []netip.Prefix `env:"TRUSTED_PROXIES"`                            // CIDR blocks whose X-Forwarded-For is believed

@@ -63,7 +63,7 @@ func TestWhatIsMissingOrWrongIsNamedWithoutItsValue(t *testing.T) {
 
 func TestSettingsAreRead(t *testing.T) {
 	c, err := Load[API]([]string{
-		"NATS_URL=nats://x", "EVENT_KEYS=k:a", "DATABASE_URL=postgres://y", "PUBLIC_URL=https://w", "KEY_RING=k:b", "APP_KEY=z", "SPOOL_DIR=/s",
+		"NATS_URL=nats://x", "EVENT_KEYS=k:a", "DATABASE_URL=postgres://y", "PUBLIC_URL=https://w", "KEY_RING=k:b", "APP_KEYS=k:z", "SPOOL_DIR=/s",
 		"TRUSTED_PROXIES=10.0.0.0/8,192.0.2.0/24", "OUTBOUND_PORTS=8443,9443", "LAME_DUCK=0s",
 	})
 	if err != nil {

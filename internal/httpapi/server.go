@@ -30,6 +30,7 @@ type Deps struct {
 	Meter     *usage.Meter
 	Limits    Live
 	Reports   *usage.Reports
+	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
 }
@@ -49,6 +50,7 @@ type Server struct {
 	meter     *usage.Meter
 	limits    Live
 	reports   *usage.Reports
+	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
 	openapi   []byte
@@ -58,7 +60,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, cursors: cursors{d.CursorKey}, now: d.Now,
+		limits: d.Limits, reports: d.Reports, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now,
 	}
 	var err error
 	s.openapi, err = document(endpoints())
@@ -70,6 +72,7 @@ func (s *Server) Mount(e *echo.Echo) {
 	for _, p := range endpoints() {
 		e.Add(p.method, p.path, s.wrap(p.handle))
 	}
+	e.GET("/.well-known/jwks.json", s.jwks)
 	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, s.openapi) })
 	e.RouteNotFound("/api/*", s.wrap(func(*Server, echo.Context) error { return echo.ErrNotFound }))
 }
@@ -134,6 +137,7 @@ func endpoints() []endpoint {
 		on("POST", "/v1/reservations/:id/settle", decisionScope, "Settle a reservation with what really happened", 200, settle).with(`{"outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}`),
 		on("POST", "/v1/reservations/:id/cancel", decisionScope, "Cancel a reservation whose call was never sent", 200, cancel),
 		on("POST", "/v1/reservations/:id/extend", decisionScope, "Move the end of a reservation", 200, extend).with(`{"ttl_seconds": 600}`),
+		on("POST", "/v1/client-tokens", decisionScope, "Mint a short-lived token for a browser or an agent (customer keys)", 201, mintToken).with(`{"expires_in": 900, "models": ["practice-small"]}`),
 		on("GET", "/v1/limits", decisionScope, "Live state of every limit of a caller", 200, liveLimits),
 	}
 }
