@@ -112,6 +112,7 @@ var codeGroups = []codeGroup{
 		{"not_one_of", "400", "The value is none of those that are taken.", "Use one that the message lists."},
 		{"unknown_value", "400", "The value is none of those that are taken.", "Use one that the message lists."},
 		{"not_allowed", "400", "The member or value does not go with the others.", "See the message."},
+		{"not_narrower", "400", "A client token may only narrow what its key allows, and this does not.", "Stay within the key."},
 		{"not_available_yet", "400", "It is planned, and would not be enforced today.", "Leave it out."},
 		{"out_of_range", "400", "The number or time is too small or too large.", "Stay within what the message says."},
 		{"too_long", "400", "The text is too long.", "Shorten it."},

@@ -76,7 +76,7 @@ func docsOf(ref reference.Reference, publicURL string) docs {
 		for _, op := range g.Operations {
 			for _, a := range op.Answers {
 				if isProblem(a) && d.Problem == nil {
-					d.Problem = a.Members
+					d.Problem = slices.DeleteFunc(slices.Clone(a.Members), func(m reference.Member) bool { return strings.HasPrefix(m.Name, "violations[].") })
 				}
 			}
 		}
@@ -87,6 +87,18 @@ func docsOf(ref reference.Reference, publicURL string) docs {
 // isProblem tells whether an answer is the one shape that all errors have; it
 // is described once.
 func isProblem(a reference.Answer) bool { return a.Media == "application/problem+json" }
+
+// kindOf says in words what a member takes, and where a parameter stands.
+func kindOf(m reference.Member) string {
+	words := []string{m.Type}
+	if m.Range != "" {
+		words = append(words, m.Range)
+	}
+	if m.In != "" {
+		words = append(words, "in the "+m.In)
+	}
+	return strings.Join(words, ", ")
+}
 
 // short is a summary as navigation needs it: up to its first pause.
 func short(summary string) string {
@@ -120,9 +132,26 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// problemExample is an error as it comes.
+const problemExample = `{
+  "type": "/docs/errors#invalid_fields",
+  "title": "Bad Request",
+  "status": 400,
+  "detail": "A name is needed.",
+  "code": "invalid_fields",
+  "request_id": "req_01kb…",
+  "errors": [
+    {
+      "pointer": "/name",
+      "code": "required",
+      "message": "A name is needed."
+    }
+  ]
+}`
+
 // firstCall is a call through the gateway.
 func firstCall(publicURL string) string {
 	return "curl " + quoted(publicURL+"/v1/chat/completions") + " \\\n" +
 		"  -H \"Authorization: Bearer $CUSTOMER_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n" +
-		`  -d '{"model": "practice-small", "messages": [{"role": "user", "content": "Hello"}]}'`
+		"  -d '{\"model\": \"practice-small\",\n       \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
 }

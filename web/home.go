@@ -167,7 +167,7 @@ func providerRowOf(k tenants.ProviderKey) providerRow {
 	case tenants.Active:
 		row.Tone, row.State = ui.OK, "works"
 	case tenants.Unverified:
-		row.Tone, row.State = ui.Warn, "not checked yet"
+		row.Tone, row.State = ui.Warn, "could not be checked"
 	case tenants.Invalid:
 		row.Tone, row.State = ui.Bad, "refused by the provider"
 	case tenants.Disabled:

@@ -75,7 +75,7 @@ func illustration() []ui.Column {
 	columns := make([]ui.Column, n)
 	for i := range columns {
 		x := float64(i)
-		wanted := 0.5 + 0.09*math.Sin(x*0.9) + 0.06*math.Sin(x*2.3+1) + 0.42*math.Exp(-(x-29)*(x-29)/28)
+		wanted := 0.5 + 0.09*math.Sin(x*0.9) + 0.06*math.Sin(x*2.3+1) + 0.33*math.Exp(-(x-29)*(x-29)/28)
 		columns[i].Passed = min(wanted, illustratedLevel)
 		if wanted > illustratedLevel+0.01 {
 			columns[i].Refused = wanted - illustratedLevel

@@ -77,14 +77,19 @@ func (d today) measures(currency string) []measure {
 	}
 	requests := counted("Requests", "request", "requests", func(s usage.Sums) int64 { return s.Requests })
 	if d.Tests.Requests > 0 {
-		requests.Detail = []string{"of these " + ui.Of(d.Tests.Requests, "test call", "test calls") + ", never billed"}
+		requests.Detail = []string{ui.Count(d.Tests.Requests) + " of them by test keys or the practice provider, never billed"}
 	}
 	tokens := counted("Tokens", "token", "tokens", func(s usage.Sums) int64 { return s.Tokens.Total() })
 	tokens.Detail = classes(d.All.Tokens)
 	refused := counted("Refused", "request", "requests", func(s usage.Sums) int64 { return s.Refused })
 	failed := counted("Errors", "request", "requests", func(s usage.Sums) int64 { return s.Errors })
 	refused.Refused, failed.Refused = true, true
-	refused.Detail, failed.Detail = []string{"by a limit, before any provider"}, []string{"of the requests, at the provider"}
+	if !refused.Zero {
+		refused.Detail = []string{"by a limit, before any provider"}
+	}
+	if !failed.Zero {
+		failed.Detail = []string{"of the requests, at the provider"}
+	}
 	if !d.Money {
 		return []measure{requests, tokens, refused, failed}
 	}
@@ -116,7 +121,7 @@ func (d today) billed(currency string) measure {
 	for _, a := range d.All.Costs {
 		m.Detail = append(m.Detail, "provider cost "+money(a).Exact)
 	}
-	if len(d.All.Costs) == 0 && d.All.Requests > 0 {
+	if len(d.All.Costs) == 0 && d.All.Requests > d.Tests.Requests {
 		m.Detail = []string{"provider cost unknown: no price is kept for these models"}
 	}
 	if len(d.All.Charges) == 1 {

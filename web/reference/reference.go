@@ -130,10 +130,21 @@ func first(content map[string]media) (string, media) {
 	return name, content[name]
 }
 
+// oneLine is how long an example may be that stays on one line.
+const oneLine = 48
+
+// indented is raw for reading; "" where there is none.
 func indented(raw json.RawMessage) string {
+	indent := "  "
+	if len(raw) <= oneLine {
+		indent = ""
+	}
 	var b bytes.Buffer
-	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+	if len(raw) == 0 || json.Indent(&b, raw, "", indent) != nil {
 		return ""
 	}
-	return b.String()
+	if len(raw) > oneLine {
+		return b.String()
+	}
+	return strings.NewReplacer(",\n", ", ", "\n", "").Replace(b.String()) // no string holds a bare line end
 }

@@ -12,8 +12,10 @@
     }
     if (button?.hasAttribute("data-copy")) {
       try { await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent); } catch { return; }
+      const label = button.getAttribute("aria-label");
       button.classList.add("did");
-      setTimeout(() => button.classList.remove("did"), 1600);
+      button.setAttribute("aria-label", "Copied");
+      setTimeout(() => { button.classList.remove("did"); button.setAttribute("aria-label", label); }, 1600);
     }
   });
 })();

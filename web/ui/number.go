@@ -54,12 +54,16 @@ func Short(n int64) string {
 // else two digits that are not 0, cut off and never rounded up. "0.007475"
 // becomes "0.0074".
 func Amount(exact string) string {
+	exact, minus := strings.CutPrefix(exact, "-")
+	if minus {
+		return "−" + Amount(exact)
+	}
 	whole, frac, ok := strings.Cut(exact, ".")
 	if !ok {
 		return exact
 	}
 	keep := 2
-	if strings.Trim(whole, "-0") == "" {
+	if strings.Trim(whole, "0") == "" {
 		zeros := len(frac) - len(strings.TrimLeft(frac, "0"))
 		if zeros < len(frac) {
 			keep = max(2, zeros+2)
