@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,11 @@ import (
 func TestMain(m *testing.M) {
 	dir := os.Getenv("LOCALPG_LAUNCHER_DIR")
 	if dir == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		if home, err := initialised(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(home))
+		}
+		os.Exit(code)
 	}
 	if err := launcher(dir, os.Getenv("LOCALPG_LAUNCHER_SHARES") != ""); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -143,10 +148,10 @@ func postmaster(t *testing.T, dir string) int {
 	return pid
 }
 
-// openDir is a folder that everybody can reach: t.TempDir's own is private.
+// openDir is an empty folder that everybody can reach, and short.
 func openDir(t *testing.T) string {
 	t.Helper()
-	base, err := os.MkdirTemp("/tmp", "localpg-test-")
+	base, err := os.MkdirTemp("", "localpg-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +166,37 @@ func openDir(t *testing.T) string {
 	return base
 }
 
+// initialised is the home of a server that has been started once: copies of it
+// save each test the second that initdb takes.
+var initialised = sync.OnceValues(func() (string, error) {
+	base, err := os.MkdirTemp("", "localpg-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(base, 0o755); err != nil {
+		return "", err
+	}
+	s, err := Start(context.Background(), Options{Dir: base, Fast: true})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, "server"), s.Stop(context.Background())
+})
+
+// usedDir is an openDir in which a server has been before.
+func usedDir(t *testing.T) string {
+	t.Helper()
+	home, err := initialised()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := openDir(t)
+	if out, err := exec.CommandContext(t.Context(), "cp", "-pRH", home, filepath.Join(dir, "server")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
 const keep = "create table kept as select 42 as n"
 
 func wantKept(t *testing.T, s *Server) {
@@ -172,7 +208,7 @@ func wantKept(t *testing.T, s *Server) {
 
 func TestDataOutlivesARestart(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	s := start(t, Options{Dir: dir})
 	mustExec(t, s.SuperURL(Database), keep)
 	stop(t, s)
@@ -196,7 +232,7 @@ func TestAServerWithoutFastKeepsItsWritesSafe(t *testing.T) {
 
 func TestTheOwnerOfTheDatabaseIsNoSuperuser(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Dir: openDir(t)})
+	s := start(t, Options{Dir: usedDir(t)})
 	url := s.URL(Owner, Database)
 	if one[bool](t, url, "select rolsuper or rolbypassrls or rolreplication or rolcreatedb from pg_roles where rolname = current_user") {
 		t.Error("the owner of the database has more rights than it needs")
@@ -209,7 +245,7 @@ func TestTheOwnerOfTheDatabaseIsNoSuperuser(t *testing.T) {
 
 func TestTheServerOfAKilledLauncherIsReplacedAndItsDataKept(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	first := newLife(t, dir)
 	mustExec(t, first.url, keep)
 	orphan := postmaster(t, dir)
@@ -225,7 +261,7 @@ func TestTheServerOfAKilledLauncherIsReplacedAndItsDataKept(t *testing.T) {
 
 func TestAKilledServerComesBackWithItsData(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	first := newLife(t, dir)
 	mustExec(t, first.url, keep)
 	connect(t, first.url) // its backend outlives the postmaster for a moment
@@ -238,7 +274,7 @@ func TestAKilledServerComesBackWithItsData(t *testing.T) {
 
 func TestAnotherProcessWithTheOldNumberIsNoObstacle(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	s := start(t, Options{Dir: dir})
 	mustExec(t, s.SuperURL(Database), keep)
 	pidFile := filepath.Join(dir, "server", "data", "postmaster.pid")
@@ -302,7 +338,7 @@ func TestALongPathIsNoObstacle(t *testing.T) {
 
 func TestCtrlCReachesOnlyTheLauncher(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Dir: openDir(t)})
+	s := start(t, Options{Dir: usedDir(t)})
 	group, err := syscall.Getpgid(s.cmd.Process.Pid)
 	if err != nil || group == syscall.Getpgrp() {
 		t.Errorf("the server is in our process group %d (%v)", group, err)
@@ -311,7 +347,7 @@ func TestCtrlCReachesOnlyTheLauncher(t *testing.T) {
 
 func TestOpenConnectionsDoNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Dir: openDir(t)})
+	s := start(t, Options{Dir: usedDir(t)})
 	conn := connect(t, s.SuperURL(Database))
 	if _, err := conn.Exec(t.Context(), "begin"); err != nil {
 		t.Fatal(err)
@@ -330,7 +366,7 @@ func TestOpenConnectionsDoNotHoldUpTheStop(t *testing.T) {
 
 func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	stop(t, start(t, Options{Dir: dir}))
 	conf := filepath.Join(dir, "server", "data", "postgresql.conf")
 	if err := os.WriteFile(conf, []byte("no_such_setting = 1\n"), 0o644); err != nil {

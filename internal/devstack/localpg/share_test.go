@@ -50,7 +50,7 @@ func TestASharedServerLivesAsLongAsItsLastUserAndNoLonger(t *testing.T) {
 
 func TestUsersThatComeWhileTheLastOneGoesAlwaysGetAServer(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	server := 0
 	for range 5 {
 		l := newLife(t, dir, "LOCALPG_LAUNCHER_SHARES=yes")
@@ -62,7 +62,7 @@ func TestUsersThatComeWhileTheLastOneGoesAlwaysGetAServer(t *testing.T) {
 
 func TestASharedServerThatWasKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := usedDir(t)
 	first := newLife(t, dir, "LOCALPG_LAUNCHER_SHARES=yes")
 	server := postmaster(t, dir)
 	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
