@@ -22,16 +22,19 @@ const patience = 60 * time.Second
 // Stack is one installation. Its methods are safe for concurrent use, but only
 // one goroutine starts and ends it.
 type Stack struct {
-	Dir  string // its data (WEIR_DATA)
-	Log  *Log   // everything that its processes have printed
-	Env  []string
+	Dir  string   // its data (WEIR_DATA)
+	Log  *Log     // everything that its processes have printed
+	Port string   // where to listen; "0", the default, is any free port, another one at every start
+	Env  []string // more settings, "NAME=value"
 	http *http.Client
+
+	cmd   *exec.Cmd
+	ready chan string   // the address, once
+	gone  chan struct{} // closed when cmd has ended
+	exit  error         // of cmd, once gone
 
 	mu   sync.Mutex
 	base string
-	cmd  *exec.Cmd
-	gone chan struct{} // closed when cmd has ended
-	exit error         // of cmd, once gone
 }
 
 // New makes an installation in a folder of its own; nothing runs yet. Every
@@ -48,17 +51,25 @@ func New() (*Stack, error) {
 // At is an installation in a folder that may have data already.
 func At(dir string) *Stack {
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
-	return &Stack{Dir: dir, Log: &Log{}, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &Stack{Dir: dir, Port: "0", Log: &Log{}, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Start starts everything and waits until it answers.
 func (s *Stack) Start() error {
+	if err := s.Launch(); err != nil {
+		return err
+	}
+	return s.Await()
+}
+
+// Launch starts everything and waits for nothing. Await or Kill follows.
+func (s *Stack) Launch() error {
 	bin, err := Bin()
 	if err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "dev"))
-	cmd.Env = s.environ("PORT=0")
+	cmd.Env = s.environ("PORT=" + s.Port)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = s.Log
 	stdout, err := cmd.StdoutPipe()
@@ -68,22 +79,29 @@ func (s *Stack) Start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	gone, ready := make(chan struct{}), make(chan string, 1)
-	s.mu.Lock()
-	s.cmd, s.gone, s.base = cmd, gone, ""
-	s.mu.Unlock()
-	go s.follow(stdout, ready, gone)
+	s.cmd, s.gone, s.ready = cmd, make(chan struct{}), make(chan string, 1)
+	s.setBase("")
+	go s.follow(stdout)
+	return nil
+}
+
+// Await waits until what was launched answers.
+func (s *Stack) Await() error {
 	select {
-	case base := <-ready:
-		s.mu.Lock()
-		s.base = base
-		s.mu.Unlock()
+	case base := <-s.ready:
+		s.setBase(base)
 		return nil
-	case <-gone:
+	case <-s.gone:
 		return fmt.Errorf("the stack ended before it was ready: %w\n%s", s.exit, s.Log.Tail())
 	case <-time.After(patience):
 		return errors.Join(fmt.Errorf("the stack is not ready after %s\n%s", patience, s.Log.Tail()), s.Kill())
 	}
+}
+
+func (s *Stack) setBase(base string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base = base
 }
 
 // environ is what the processes see: never the settings of whoever runs the
@@ -99,23 +117,20 @@ func (s *Stack) environ(more ...string) []string {
 }
 
 // follow reads what the process prints until it ends.
-func (s *Stack) follow(stdout io.Reader, ready chan<- string, gone chan struct{}) {
+func (s *Stack) follow(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		_, _ = s.Log.Write(append(lines.Bytes(), '\n'))
 		if base, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
-			select {
-			case ready <- strings.TrimSpace(base):
-			default:
-			}
+			s.ready <- strings.TrimSpace(base) // once in a life
 		}
 	}
 	s.exit = s.cmd.Wait()
-	close(gone)
+	close(s.gone)
 }
 
-// BaseURL is where the running stack answers. It changes with every start.
+// BaseURL is where the running stack answers; "" while none does.
 func (s *Stack) BaseURL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

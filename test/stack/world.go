@@ -3,6 +3,7 @@ package stack
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"weir/internal/gateway/upstreamtest"
 )
@@ -106,4 +107,16 @@ func (s *Stack) Tenant(t testing.TB, zone string) World {
 func (s *Stack) AddKey(t testing.TB, w World, limits ...Limit) Answer {
 	t.Helper()
 	return s.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, keyBody{"customer", w.Customer, "Production", limits})
+}
+
+// MiddayZone is a time zone in which it is about noon, so that no day ends while
+// a test runs.
+func MiddayZone() string {
+	switch h := time.Now().UTC().Hour() - 12; {
+	case h > 0:
+		return fmt.Sprintf("Etc/GMT+%d", h) // whose clocks are behind, as POSIX has it
+	case h < 0:
+		return fmt.Sprintf("Etc/GMT-%d", -h)
+	}
+	return "Etc/GMT"
 }

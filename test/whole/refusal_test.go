@@ -22,8 +22,10 @@ var scopes = []string{"tenant", "customer", "api_key", "provider_key"}
 // limitsWith are the limits of one scope: all of them wide, but one.
 func limitsWith(tight stack.Limit) []stack.Limit {
 	list := []stack.Limit{
-		{Dimension: "requests", Window: "day", Amount: 1_000_000}, {Dimension: "tokens", Window: "day", Amount: 1_000_000_000},
-		{Dimension: "requests", Window: "minute", Amount: 1_000_000}, {Dimension: "tokens", Window: "minute", Amount: 1_000_000_000},
+		{Dimension: "requests", Window: "day", Amount: 1_000_000},
+		{Dimension: "tokens", Window: "day", Amount: 1_000_000_000},
+		{Dimension: "requests", Window: "minute", Amount: 1_000_000},
+		{Dimension: "tokens", Window: "minute", Amount: 1_000_000_000},
 		{Dimension: "concurrency", Window: "none", Amount: 1000},
 	}
 	for i, l := range list {
@@ -44,7 +46,7 @@ func limited(t *testing.T, up *upstreamtest.Upstream, scope string, tight stack.
 		}
 		return limitsWith(stack.Limit{})
 	}
-	w := weir.Setup(t, stack.Options{Upstream: up, Zone: "Etc/GMT-5", ProviderLimit: of("provider_key"), Plan: of("customer"), KeyLimit: of("api_key")})
+	w := weir.Setup(t, stack.Options{Upstream: up, Zone: stack.MiddayZone(), ProviderLimit: of("provider_key"), Plan: of("customer"), KeyLimit: of("api_key")})
 	for i, l := range of("tenant") {
 		limitTenant(t, w, i, l)
 	}
