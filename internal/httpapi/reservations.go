@@ -18,7 +18,7 @@ import (
 type reservationBody struct {
 	Customer    string            `json:"customer,omitempty" description:"For management keys; a customer key decides for its own" example:"cus_01kb0000000000000000000000"`
 	Model       string            `json:"model,omitempty" description:"May be absent where only units are metered" example:"gpt-4o"`
-	Estimate    estimateBody      `json:"estimate" required:"true"`
+	Estimate    *estimateBody     `json:"estimate" required:"true"`
 	ProviderKey string            `json:"provider_key,omitempty" description:"For management keys: also hold this provider key's limits" example:"pvk_01kb0000000000000000000000"`
 	EndUser     string            `json:"end_user,omitempty" description:"Your customer's own user; at most 200 characters"`
 	Tags        map[string]string `json:"tags,omitempty" description:"At most 8"`
@@ -158,6 +158,9 @@ func (s *Server) addProviderKey(r *request, b reservationBody, c *usage.Call) er
 }
 
 func (b reservationBody) check() error {
+	if b.Estimate == nil {
+		return required(map[string]string{"/estimate": ""})
+	}
 	var wrong []fault.Field
 	e := b.Estimate
 	cost := limits.Cost{Units: e.Units, Tokens: limits.Tokens{Input: e.InputTokens, Output: e.OutputTokens}}

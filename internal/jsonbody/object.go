@@ -47,7 +47,7 @@ func ParseObject(body []byte) (*Object, error) {
 	if value.Kind() != '{' {
 		return nil, one("", "wrong_type", "The body must be a JSON object.")
 	}
-	return members(value)
+	return members(value, "")
 }
 
 func parseFault(err error) error {
@@ -58,7 +58,8 @@ func parseFault(err error) error {
 	return one("", "bad_json", "The body is not valid JSON.")
 }
 
-func members(object jsontext.Value) (*Object, error) {
+// members reads an object that stands at a pointer.
+func members(object jsontext.Value, at string) (*Object, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(object))
 	_, _ = d.ReadToken() // {
 	o := &Object{}
@@ -76,11 +77,11 @@ func members(object jsontext.Value) (*Object, error) {
 		m.value = value.Clone()
 		key := strings.ToLower(m.name)
 		if other, twice := folded[key]; twice {
-			return nil, one("/"+escape(m.name), "ambiguous_json", fmt.Sprintf("%q and %q differ in case only; send one of them.", other, m.name))
+			return nil, one(at+"/"+escape(m.name), "ambiguous_json", fmt.Sprintf("%q and %q differ in case only; send one of them.", other, m.name))
 		}
 		folded[key] = m.name
 		if o.members = append(o.members, m); len(o.members) > maxMembers {
-			return nil, one("", "too_many", "The object has more than 1,000 members.")
+			return nil, one(at, "too_many", "The object has more than 1,000 members.")
 		}
 	}
 	return o, nil
@@ -131,7 +132,7 @@ func (o *Object) Object(name string) (*Object, error) {
 	if v.Kind() != '{' {
 		return nil, one("/"+escape(name), "wrong_type", "This must be an object.")
 	}
-	return members(v)
+	return members(v, "/"+escape(name))
 }
 
 // Bytes writes the object as one line of JSON.

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +80,17 @@ type checker struct {
 	wrong []fault.Field
 }
 
+// longestEcho is how much of a wrong value a message repeats, in bytes.
+const longestEcho = 60
+
+// add notes what is wrong with a member. Text that the caller sent is cut where
+// the message repeats it.
 func (c *checker) add(member, code, format string, args ...any) {
+	for i, a := range args {
+		if s := fmt.Sprint(a); reflect.ValueOf(a).Kind() == reflect.String && len(s) > longestEcho {
+			args[i] = strings.ToValidUTF8(s[:longestEcho], "") + "…"
+		}
+	}
 	c.wrong = append(c.wrong, fault.Field{Pointer: c.at + member, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 

@@ -128,8 +128,11 @@ func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewPro
 	if p.NeedsSecret && n.Secret.IsZero() {
 		wrong = append(wrong, fault.Field{Pointer: "/secret", Code: "required", Message: p.Name + " needs a key."})
 	}
-	if p.Practice && (!n.Secret.IsZero() || n.BaseURL != "") {
-		wrong = append(wrong, fault.Field{Pointer: "/provider", Code: "not_for_this_kind", Message: "The practice provider takes neither a secret nor a base_url."})
+	if p.Practice && !n.Secret.IsZero() {
+		wrong = append(wrong, fault.Field{Pointer: "/secret", Code: "not_for_this_kind", Message: "The practice provider takes no key."})
+	}
+	if p.Practice && n.BaseURL != "" {
+		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "not_for_this_kind", Message: "The practice provider has no address: it is part of this installation."})
 	}
 	if p.NeedsBaseURL && n.BaseURL == "" {
 		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "required", Message: "A custom provider needs its base URL, such as https://llm.example.com/v1."})
