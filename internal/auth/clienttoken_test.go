@@ -67,8 +67,10 @@ func TestNoOtherTokenPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims := func(change func(jwt.MapClaims)) jwt.MapClaims {
-		m := jwt.MapClaims{"iss": "https://w.example", "aud": "weir", "sub": id.APIKey.Format(id.New()), "ten": id.Tenant.Format(id.New()),
-			"jti": id.New().String(), "nbf": c.now().Unix(), "exp": c.now().Add(time.Minute).Unix()}
+		m := jwt.MapClaims{
+			"iss": "https://w.example", "aud": "weir", "sub": id.APIKey.Format(id.New()), "ten": id.Tenant.Format(id.New()),
+			"jti": id.New().String(), "nbf": c.now().Unix(), "exp": c.now().Add(time.Minute).Unix(),
+		}
 		change(m)
 		return m
 	}
