@@ -48,8 +48,11 @@ func TestWithoutADatabasePagesSayThatAndNothingElse(t *testing.T) {
 func TestPagesAreNotMadeFromASettingThatCannotWork(t *testing.T) {
 	t.Parallel()
 	for _, d := range []Deps{
-		{PublicURL: "", OpenAPI: openAPI(t)}, {PublicURL: "weir.example", OpenAPI: openAPI(t)}, {PublicURL: "ftp://weir.example", OpenAPI: openAPI(t)},
-		{PublicURL: local}, {PublicURL: local, OpenAPI: []byte("{")},
+		{PublicURL: "", OpenAPI: openAPI(t)},
+		{PublicURL: "weir.example", OpenAPI: openAPI(t)},
+		{PublicURL: "ftp://weir.example", OpenAPI: openAPI(t)},
+		{PublicURL: local},
+		{PublicURL: local, OpenAPI: []byte("{")},
 	} {
 		if _, err := New(d); err == nil {
 			t.Errorf("%q with %d bytes of OpenAPI", d.PublicURL, len(d.OpenAPI))
