@@ -53,8 +53,10 @@ func killUnderLoad(t *testing.T, kills int) {
 	}
 	l.await(50)
 	l.finish()
-	check(t, s, l, up)
+	quiet(t, s)
 	spent.check(t, s)
+	check(t, s, l, up)
+	spoolIsClosed(t, s)
 }
 
 // kill ends everything and starts it again. Some of the kills hit a start, too.
