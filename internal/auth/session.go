@@ -56,7 +56,7 @@ type Issued struct {
 // at once one wins.
 func (s *Sessions) SignIn(ctx context.Context, link, userAgent, ip string) (Issued, error) {
 	now := s.now()
-	issued := Issued{Token: token(), ExpiresAt: now.Add(SessionAbsolute)}
+	var issued Issued
 	err := s.db.Tx(ctx, func(tx pgx.Tx) error {
 		var user, tenant uuid.UUID
 		err := tx.QueryRow(ctx, `
@@ -69,16 +69,24 @@ func (s *Sessions) SignIn(ctx context.Context, link, userAgent, ip string) (Issu
 		if err != nil {
 			return err
 		}
-		var addr *netip.Addr
-		if a, err := netip.ParseAddr(ip); err == nil {
-			addr = &a
-		}
-		_, err = tx.Exec(ctx, `
-			insert into sessions (session_hash, session_id, user_id, tenant_id, created_at, seen_at, expires_at, user_agent, ip)
-			values ($1, $2, $3, $4, $5, $5, $6, left($7, 500), $8)`,
-			tenants.HashSecret(issued.Token), id.New(), user, tenant, now, issued.ExpiresAt, userAgent, addr)
+		issued, err = s.openTx(ctx, tx, user, tenant, userAgent, ip)
 		return err
 	})
+	return issued, err
+}
+
+// openTx opens a session in the caller's transaction.
+func (s *Sessions) openTx(ctx context.Context, tx pgx.Tx, user, tenant uuid.UUID, userAgent, ip string) (Issued, error) {
+	now := s.now()
+	issued := Issued{Token: token(), ExpiresAt: now.Add(SessionAbsolute)}
+	var addr *netip.Addr
+	if a, err := netip.ParseAddr(ip); err == nil {
+		addr = &a
+	}
+	_, err := tx.Exec(ctx, `
+		insert into sessions (session_hash, session_id, user_id, tenant_id, created_at, seen_at, expires_at, user_agent, ip)
+		values ($1, $2, $3, $4, $5, $5, $6, left($7, 500), $8)`,
+		tenants.HashSecret(issued.Token), id.New(), user, tenant, now, issued.ExpiresAt, userAgent, addr)
 	return issued, err
 }
 

@@ -14,6 +14,7 @@ import (
 // security. A table that is neither here nor protected stops the start.
 var Shared = []string{
 	"users", "sessions", "sign_in_links", // people, found before a tenant is known
+	"passwords", "sign_ups", "reset_links",
 	"usage_marks", "instances", "dead_letters", // the pipeline's own
 	"goose_db_version",
 }

@@ -64,10 +64,28 @@ func (s *Service) Create(ctx context.Context, n NewTenant) (Created, error) {
 		return Created{}, err
 	}
 	c := Created{Tenant: Tenant{ID: id.New(), Name: n.Name, Zone: n.Zone, Currency: n.Currency, Operator: n.Operator, CreatedAt: s.now()}}
-	err := s.db.WithTenant(ctx, c.Tenant.ID, func(tx pgx.Tx) error {
-		return s.create(ctx, tx, n, &c)
+	err := s.db.WithTenant(ctx, c.Tenant.ID, func(tx pgx.Tx) (err error) {
+		if c.Owner, err = s.insertTenant(ctx, tx, c.Tenant, n); err != nil {
+			return err
+		}
+		c.ManagementKey, err = s.insertKey(ctx, tx, c.Tenant.ID, NewAPIKey{Kind: Management, Name: "First management key", Scopes: []string{"*"}})
+		if err != nil {
+			return err
+		}
+		c.SignInToken, err = s.addSignInLink(ctx, tx, c.Owner.ID, c.Tenant.ID)
+		return err
 	})
 	return c, conflict(err)
+}
+
+// OpenTx makes a tenant and its owner in the caller's transaction, which is the
+// new tenant's: nothing else of it exists yet.
+func (s *Service) OpenTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewTenant) (User, error) {
+	if err := n.check(); err != nil {
+		return User{}, err
+	}
+	u, err := s.insertTenant(ctx, tx, Tenant{ID: tenant, Name: n.Name, Zone: n.Zone, Currency: n.Currency, Operator: n.Operator, CreatedAt: s.now()}, n)
+	return u, conflict(err)
 }
 
 func (n NewTenant) check() error {
@@ -94,34 +112,27 @@ func CheckZone(pointer, zone string) []fault.Field {
 	return nil
 }
 
-func (s *Service) create(ctx context.Context, tx pgx.Tx, n NewTenant, c *Created) error {
-	t := c.Tenant
+func (s *Service) insertTenant(ctx context.Context, tx pgx.Tx, t Tenant, n NewTenant) (User, error) {
 	_, err := tx.Exec(ctx, `
 		insert into tenants (tenant_id, name, zone, currency, is_operator, created_at)
 		values ($1, $2, $3, $4, $5, $6)`, t.ID, t.Name, t.Zone, t.Currency, t.Operator, t.CreatedAt)
 	if err != nil {
-		return err
+		return User{}, err
 	}
-	if c.Owner, err = upsertUser(ctx, tx, n.OwnerEmail, n.OwnerName); err != nil {
-		return err
+	owner, err := upsertUser(ctx, tx, n.OwnerEmail, n.OwnerName)
+	if err != nil {
+		return User{}, err
 	}
 	_, err = tx.Exec(ctx, `
 		insert into members (tenant_id, member_id, user_id, role)
-		values ($1, $2, $3, 'owner')`, t.ID, id.New(), c.Owner.ID)
+		values ($1, $2, $3, 'owner')`, t.ID, id.New(), owner.ID)
 	if err != nil {
-		return err
+		return User{}, err
 	}
 	if err := s.addDataKey(ctx, tx, t.ID); err != nil {
-		return err
+		return User{}, err
 	}
-	c.ManagementKey, err = s.insertKey(ctx, tx, t.ID, NewAPIKey{Kind: Management, Name: "First management key", Scopes: []string{"*"}})
-	if err != nil {
-		return err
-	}
-	if c.SignInToken, err = s.addSignInLink(ctx, tx, c.Owner.ID, t.ID); err != nil {
-		return err
-	}
-	return Audit(ctx, tx, t.ID, "tenant.created", id.Tenant.Format(t.ID), map[string]string{"name": t.Name, "zone": t.Zone, "owner": n.OwnerEmail})
+	return owner, Audit(ctx, tx, t.ID, "tenant.created", id.Tenant.Format(t.ID), map[string]string{"name": t.Name, "zone": t.Zone, "owner": n.OwnerEmail})
 }
 
 func upsertUser(ctx context.Context, tx pgx.Tx, email, name string) (User, error) {
