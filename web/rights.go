@@ -2,7 +2,7 @@ package web
 
 import "slices"
 
-// right is something that not every member may see.
+// right is something that not every member may see or do.
 type right string
 
 const (
@@ -10,15 +10,19 @@ const (
 	seeCustomerKeys   right = "customer keys"
 	seeManagementKeys right = "management keys"
 	seeProviderKeys   right = "provider keys"
+	seeCustomers      right = "customers"
+	changeCustomers   right = "changing customers and their keys"
+	changePlans       right = "changing plans and subscriptions"
 )
 
-// rights is what each role sees beside usage, limits and plans, which every
-// member does.
+// rights is what each role sees and does beside reading usage, limits and
+// plans, which every member does. Who sees keys of a kind may make and revoke
+// them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys},
-	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys},
-	"developer": {seeCustomerKeys},
-	"billing":   {seeMoney},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans},
+	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans},
+	"developer": {seeCustomerKeys, seeCustomers, changeCustomers},
+	"billing":   {seeMoney, seeCustomers, changePlans},
 	"viewer":    {},
 }
 

@@ -85,6 +85,7 @@ func (p *Pages) signedIn(h func(echo.Context, auth.Person) error) echo.HandlerFu
 		if err != nil {
 			return err
 		}
+		p.surround(c, person.Role)
 		return h(c, person)
 	}
 }

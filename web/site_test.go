@@ -19,10 +19,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/billing"
 	"weir/internal/catalogue"
 	"weir/internal/httpapi"
 	"weir/internal/id"
 	"weir/internal/keyring"
+	"weir/internal/limits"
 	"weir/internal/outbound"
 	"weir/internal/postgres/postgrestest"
 	"weir/internal/tenants"
@@ -57,6 +59,8 @@ type site struct {
 	clock   *clock
 	db      postgrestest.Database
 	tenants *tenants.Service
+	billing *billing.Service
+	engine  *limits.Memory
 	server  *httptest.Server
 	cookie  string // its name
 }
@@ -68,8 +72,10 @@ func newSite(t *testing.T, publicURL string) site {
 	must(t, err)
 	guard := outbound.New(outbound.Policy{})
 	s := tenants.New(db.App, ring, guard, catalogue.NewClient(guard), c.now)
+	plans, reports := billing.New(db.App, c.now), usage.NewReports(db.App, c.now)
+	engine := limits.NewMemory(limits.MemoryOptions{Now: c.now, Started: c.now()})
 	pages, err := New(Deps{
-		Log: slog.New(slog.DiscardHandler), Sessions: auth.NewSessions(db.App, c.now), Tenants: s, Reports: usage.NewReports(db.App, c.now),
+		Log: slog.New(slog.DiscardHandler), Sessions: auth.NewSessions(db.App, c.now), Tenants: s, Billing: plans, Limits: engine, Reports: reports,
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -84,7 +90,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, server, pages.cookie.name}
+	return site{t, c, db, s, plans, engine, server, pages.cookie.name}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

@@ -7,6 +7,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,9 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/limits"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/reference"
@@ -28,10 +32,17 @@ type Deps struct {
 	Log       *slog.Logger
 	Sessions  *auth.Sessions
 	Tenants   *tenants.Service
+	Billing   *billing.Service
+	Limits    Live
 	Reports   *usage.Reports
 	PublicURL string // what browsers call this installation
 	OpenAPI   []byte // the document behind /docs
 	Now       func() time.Time
+}
+
+// Live states ledgers as they are now; the engine of this process.
+type Live interface {
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
 }
 
 // Pages is the surface. Its handlers are safe for concurrent use.
@@ -39,12 +50,15 @@ type Pages struct {
 	log       *slog.Logger
 	sessions  *auth.Sessions
 	tenants   *tenants.Service
+	billing   *billing.Service
+	limits    Live
 	reports   *usage.Reports
 	publicURL string
 	cookie    sessionCookie
 	origins   *http.CrossOriginProtection
 	reference reference.Reference
 	now       func() time.Time
+	mounted   map[string]bool // paths that answer a GET
 }
 
 // New makes the pages. It fails on a public URL or an OpenAPI document that
@@ -59,7 +73,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, tenants: d.Tenants, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
 	}
 	if p.cookie.secure && u.Scheme == "http" {
@@ -78,6 +92,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.get(e, "/docs", p.docsPage)
 	p.get(e, "/docs/errors", p.errorsPage)
 	p.get(e, static.Prefix+"*", serveStatic)
+	p.mounted = mountedPages(e)
 	e.HTTPErrorHandler = p.failures(e.HTTPErrorHandler)
 }
 

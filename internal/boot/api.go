@@ -190,7 +190,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	pages, err := web.New(web.Deps{
-		Log: a.log, Sessions: auth.NewSessions(a.db, a.now), Tenants: tenantService, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+		Log: a.log, Sessions: auth.NewSessions(a.db, a.now), Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
 	})
 	if err != nil {
 		return nil, err

@@ -2,20 +2,76 @@
 (() => {
   const root = document.documentElement;
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const byID = (id) => document.getElementById(id);
 
-  document.addEventListener("click", async (event) => {
-    event.target.closest("[popover] a")?.closest("[popover]").hidePopover?.();
-    const button = event.target.closest("button");
-    if (button?.hasAttribute("data-theme-switch")) {
+  const did = (button) => {
+    const label = button.getAttribute("aria-label");
+    button.classList.add("did");
+    button.setAttribute("aria-label", "Copied");
+    setTimeout(() => {
+      button.classList.remove("did");
+      if (label) button.setAttribute("aria-label", label); else button.removeAttribute("aria-label");
+    }, 1600);
+  };
+
+  const acts = {
+    themeSwitch() {
       root.dataset.theme = dark() ? "light" : "dark";
       try { localStorage.setItem("theme", root.dataset.theme); } catch {}
-    }
-    if (button?.hasAttribute("data-copy")) {
-      try { await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent); } catch { return; }
-      const label = button.getAttribute("aria-label");
-      button.classList.add("did");
-      button.setAttribute("aria-label", "Copied");
-      setTimeout(() => { button.classList.remove("did"); button.setAttribute("aria-label", label); }, 1600);
-    }
+    },
+    async copy(button) {
+      try { await navigator.clipboard.writeText(byID(button.dataset.copy).textContent); } catch { return; }
+      did(button);
+    },
+    download(button) {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([byID(button.dataset.download).textContent + "\n"], { type: "text/plain" }));
+      link.download = button.dataset.name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    },
+  };
+
+  document.addEventListener("click", (event) => {
+    event.target.closest("[popover] a")?.closest("[popover]").hidePopover?.();
+    const keep = event.target.closest("dialog [data-close]");
+    if (keep) { event.preventDefault(); keep.closest("dialog").close(); }
+    const button = event.target.closest("button");
+    for (const name in acts) if (button && name in button.dataset) acts[name](button);
+  });
+
+  // A button may wait until a name is typed as it stands, or a box is ticked.
+  const arm = (field) => {
+    const button = byID(field.dataset.arms);
+    if (button) button.disabled = field.type === "checkbox" ? !field.checked : field.value !== field.dataset.word;
+  };
+  const armAll = (within) => within.querySelectorAll("[data-arms]").forEach(arm);
+  document.addEventListener("input", (event) => { if (event.target.dataset.arms) arm(event.target); });
+  armAll(document);
+
+  // A secret that is shown once is not left behind by accident, and a page that
+  // the browser brings back does not show it again.
+  const unsaved = () => document.querySelector("input[data-once]:not(:checked)");
+  addEventListener("beforeunload", (event) => { if (unsaved()) event.preventDefault(); });
+  addEventListener("pageshow", (event) => {
+    const once = document.querySelector("input[data-once]");
+    if (event.persisted && once) location.replace(once.dataset.once);
+  });
+  addEventListener("pagehide", () => document.querySelectorAll("[data-wipe]").forEach((e) => { e.textContent = ""; }));
+
+  // What was done is said once: not again after a reload.
+  if (document.querySelector(".toast")) {
+    const url = new URL(location.href);
+    url.searchParams.delete("done");
+    history.replaceState(null, "", url);
+  }
+
+  // A dialog that was fetched is shown, and gone once it is closed.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const dialog = event.target.querySelector?.("dialog.dlg");
+    if (!dialog) return;
+    armAll(dialog);
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.showModal();
   });
 })();

@@ -14,14 +14,14 @@ import (
 	"sync"
 )
 
-//go:embed css fonts icons *.js
+//go:embed css fonts icons vendor *.js
 var files embed.FS
 
 // Prefix is where the files are served.
 const Prefix = "/static/"
 
 // sheets are the parts of weir.css, in the order in which they count.
-var sheets = []string{"tokens", "base", "layout", "parts", "charts", "pages"}
+var sheets = []string{"tokens", "base", "layout", "parts", "forms", "dialogs", "charts", "gauge", "pages", "work", "print"}
 
 // store is every file by its path below the hash. It never changes.
 type store struct {

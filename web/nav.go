@@ -1,0 +1,90 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// entry is a link of the rail.
+type entry struct {
+	Path, Icon, Words string
+	Needs             right // "" for everybody
+	Current           bool
+}
+
+type navGroup struct {
+	Title   string
+	Entries []entry
+}
+
+// navigation is every page that the rail leads to. An entry shows where its
+// route is mounted and the person's role has the right.
+var navigation = []navGroup{
+	{"", []entry{{Path: "/", Icon: "home", Words: "Home"}}},
+	{"Sell", []entry{
+		{Path: "/plans", Icon: "plans", Words: "Plans"},
+		{Path: "/customers", Icon: "customers", Words: "Customers", Needs: seeCustomers},
+	}},
+	{"Run", []entry{
+		{Path: "/usage", Icon: "usage", Words: "Usage"},
+		{Path: "/requests", Icon: "requests", Words: "Requests"},
+		{Path: "/keys", Icon: "keys", Words: "API keys", Needs: seeCustomerKeys},
+	}},
+	{"Supply", []entry{{Path: "/providers", Icon: "providers", Words: "Provider keys", Needs: seeProviderKeys}}},
+	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
+	{"Reference", []entry{
+		{Path: "/docs", Icon: "docs", Words: "API"},
+		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
+	}},
+}
+
+// around is what stands around a page and depends on the request alone: the
+// rail's links, and what was done just now.
+type around struct {
+	Nav  []navGroup
+	Done string
+}
+
+type aroundKey struct{}
+
+func aroundOf(ctx context.Context) around {
+	a, _ := ctx.Value(aroundKey{}).(around)
+	return a
+}
+
+// surround puts the rail for a role into the request's context.
+func (p *Pages) surround(c echo.Context, role string) {
+	r := c.Request()
+	a := around{Nav: p.nav(role, r.URL.Path), Done: dones[c.QueryParam("done")]}
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), aroundKey{}, a)))
+}
+
+func (p *Pages) nav(role, path string) (out []navGroup) {
+	for _, g := range navigation {
+		shown := navGroup{Title: g.Title}
+		for _, e := range g.Entries {
+			if p.mounted[e.Path] && (e.Needs == "" || may(role, e.Needs)) {
+				e.Current = e.Path == path || e.Path != "/" && strings.HasPrefix(path, e.Path+"/")
+				shown.Entries = append(shown.Entries, e)
+			}
+		}
+		if len(shown.Entries) > 0 {
+			out = append(out, shown)
+		}
+	}
+	return out
+}
+
+// mountedPages are the paths that answer a GET.
+func mountedPages(e *echo.Echo) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range e.Routes() {
+		if r.Method == http.MethodGet {
+			out[r.Path] = true
+		}
+	}
+	return out
+}

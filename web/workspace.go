@@ -1,0 +1,121 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/tenants"
+)
+
+// workspace is what every page inside the frame starts from.
+type workspace struct {
+	Frame     frame
+	Tenant    tenants.Tenant
+	Role      string
+	Now       time.Time // in the tenant's zone
+	RequestID string
+}
+
+// May tells whether the person may see or do something. It shows and hides;
+// handlers check by themselves.
+func (w workspace) May(r right) bool { return may(w.Role, r) }
+
+func (p *Pages) workspace(c echo.Context, who auth.Person) (workspace, error) {
+	t, err := p.tenants.Get(c.Request().Context(), who.Tenant)
+	if err != nil {
+		return workspace{}, err
+	}
+	zone, err := time.LoadLocation(t.Zone)
+	if err != nil {
+		return workspace{}, err
+	}
+	return workspace{
+		Frame:  frame{Tenant: t.Name, Zone: t.Zone, Currency: t.Currency, Person: cmp.Or(who.User.Name, who.User.Email), Role: who.Role},
+		Tenant: t, Role: who.Role, Now: p.now().In(zone), RequestID: requestID(c),
+	}, nil
+}
+
+// page is a page inside the frame that needs a right.
+func (p *Pages) page(needs right, h func(echo.Context, auth.Person, workspace) error) echo.HandlerFunc {
+	return p.signedIn(func(c echo.Context, who auth.Person) error {
+		if needs != "" && !may(who.Role, needs) {
+			return forbidden(who.Role, needs)
+		}
+		w, err := p.workspace(c, who)
+		if err != nil {
+			return err
+		}
+		return h(c, who, w)
+	})
+}
+
+func forbidden(role string, needs right) error {
+	return fault.New(fault.Forbidden, "role_not_allowed", "Your role here is "+role+", which does not reach "+string(needs)+". Nothing was changed. Ask an owner or admin.")
+}
+
+// asPerson returns the request's context with the person as the actor of
+// whatever it changes.
+func asPerson(c echo.Context, who auth.Person) context.Context {
+	request, _ := id.Request.Parse(requestID(c))
+	return tenants.WithActor(c.Request().Context(), tenants.Actor{
+		Kind: "user", ID: who.User.ID, Credential: "session", Role: who.Role, IP: c.RealIP(), RequestID: request,
+	})
+}
+
+// param reads an id of a kind from the path. One that is malformed is answered
+// as one that does not exist.
+func param(c echo.Context, kind id.Kind, what string) (uuid.UUID, error) {
+	u, err := kind.Parse(c.Param("id"))
+	if err != nil {
+		return uuid.Nil, tenants.NotFound(what)
+	}
+	return u, nil
+}
+
+// after is where a list goes on, from ?after=. A wrong one is the beginning.
+func after(c echo.Context, kind id.Kind) uuid.UUID {
+	u, err := kind.Parse(c.QueryParam("after"))
+	if err != nil {
+		return uuid.Nil
+	}
+	return u
+}
+
+// older is the address of a list's next rows, "" where there are none.
+func older(path string, query url.Values, kind id.Kind, next uuid.UUID) string {
+	if next == uuid.Nil {
+		return ""
+	}
+	q := url.Values{}
+	for name, v := range query {
+		q[name] = v
+	}
+	q.Set("after", kind.Format(next))
+	q.Del("done")
+	return path + "?" + q.Encode()
+}
+
+// newest is the address of a list's beginning, "" where it stands there.
+func newest(path string, query url.Values) string {
+	if query.Get("after") == "" {
+		return ""
+	}
+	q := url.Values{}
+	for name, v := range query {
+		q[name] = v
+	}
+	q.Del("after")
+	q.Del("done")
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
