@@ -2,7 +2,7 @@
 
 tool := go tool -modfile=tools/go.mod
 
-.PHONY: help run build test test-sdk soak check fmt generate clean
+.PHONY: help run demo-data build test test-sdk soak check fmt generate clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -11,6 +11,10 @@ run: ## start everything in one command; data stays in .weir
 	@scripts/setup.sh
 	@$(MAKE) --no-print-directory build
 	@exec bin/dev
+
+demo-data: ## fill what `make run` started with three tenants and a month of history
+	@$(MAKE) --no-print-directory build
+	@bin/dev demo-data
 
 build: ## bin/api, bin/worker, bin/dev
 	@go build -o bin/ ./cmd/...

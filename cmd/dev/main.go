@@ -4,6 +4,8 @@
 // It reads PORT (default 8080; 0 is any free one), WEIR_DATA (default ./.weir),
 // PG_BIN, DATABASE_URL (a Postgres to use instead of one of its own) and
 // LOG_LEVEL. It allows upstreams on this machine, which production does not.
+//
+// `dev demo-data` fills the stack that runs in WEIR_DATA with three tenants.
 package main
 
 import (
@@ -30,7 +32,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := word(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", err)

@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"internal/devstack":              {},
 	"internal/devstack/localpg":      {},
 	"internal/devstack/locate":       {},
+	"internal/devstack/demo":         {anything},
 	"internal/postgres/postgrestest": {"internal/postgres", "db/migrations", "internal/devstack/localpg"},
 	"internal/gateway/upstreamtest":  {},
 	"internal/queue/queuetest":       {"internal/queue"},

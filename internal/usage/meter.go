@@ -138,12 +138,7 @@ func (c Call) draft(d limits.Decision) Event {
 func (c Call) refused(d limits.Decision) *Event {
 	e := c.event(d)
 	e.ID = id.At(d.At)
-	first := d.Violations[0].Limit
-	e.Outcome, e.Refused = Outcome(refusedPrefix+string(first.Dimension)+"_"+string(first.Window)), 1
-	e.Refusal = &Refusal{Code: RefusalCode(d), RetryAfter: d.RetryAfter}
-	for _, v := range d.Violations {
-		e.Refusal.Limits = append(e.Refusal.Limits, Refusing{Limit: v.Limit, Used: v.Used + v.Held, Remaining: v.Remaining, Requested: v.Requested, ResetAt: v.ResetAt})
-	}
+	e = e.Refusing(d)
 	return &e
 }
 

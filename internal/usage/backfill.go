@@ -1,0 +1,47 @@
+package usage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"weir/internal/limits"
+)
+
+// Backfill stores events that were in no spool of ours, in one transaction, as
+// those of a message are: rows, rollups, cap totals. An event whose id is
+// stored counts nothing, so the same events may come again. instance is the
+// source that they state; no numbers are committed for it. An event that the
+// books cannot take is an error, and nothing is stored.
+func (w *Worker) Backfill(ctx context.Context, instance uuid.UUID, events []Event) error {
+	b := batch{instance: instance}
+	for _, e := range events {
+		e.clean()
+		if reason := e.wrong(); reason != "" {
+			return fmt.Errorf("event %s: %s", e.ID, reason)
+		}
+		line, err := encode(e)
+		if err != nil {
+			return err
+		}
+		e.Instance, e.Shard = instance, ShardOf(e.Tenant)
+		b.items = append(b.items, item{event: e, hash: sha256.Sum256(line), line: line})
+	}
+	slices.SortFunc(b.items, func(a, b item) int { return bytes.Compare(a.event.ID[:], b.event.ID[:]) })
+	return w.try(ctx, b)
+}
+
+// Refusing is e as the event of a call that d did not admit.
+func (e Event) Refusing(d limits.Decision) Event {
+	first := d.Violations[0].Limit
+	e.Outcome, e.Requests, e.Refused = Outcome(refusedPrefix+string(first.Dimension)+"_"+string(first.Window)), 0, 1
+	e.Refusal = &Refusal{Code: RefusalCode(d), RetryAfter: d.RetryAfter}
+	for _, v := range d.Violations {
+		e.Refusal.Limits = append(e.Refusal.Limits, Refusing{Limit: v.Limit, Used: v.Used + v.Held, Remaining: v.Remaining, Requested: v.Requested, ResetAt: v.ResetAt})
+	}
+	return e
+}
