@@ -14,11 +14,11 @@ import (
 // Superuser connects to the stack's database past row-level security. The
 // caller closes the connection.
 func (s *Stack) Superuser(ctx context.Context) (*pgx.Conn, error) {
+	if s.remote != nil {
+		return pgx.Connect(ctx, s.remote.SuperURL)
+	}
 	return s.connect(ctx, localpg.Superuser)
 }
-
-// AppRole connects as the role that the API has.
-func (s *Stack) AppRole(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, localpg.App) }
 
 func (s *Stack) connect(ctx context.Context, role string) (*pgx.Conn, error) {
 	d, err := locate.Describe(s.Dir)

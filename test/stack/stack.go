@@ -35,6 +35,22 @@ type Stack struct {
 
 	mu   sync.Mutex
 	base string
+
+	remote *Remote // nil: a stack of our own
+}
+
+// Remote says how to reach an installation that runs in the test's own process.
+type Remote struct {
+	BaseURL  string
+	SuperURL string // of its database, past row-level security
+	Create   func(ctx context.Context, name, zone string) (World, error)
+}
+
+// Of is the client of a remote installation. It can neither start nor end it.
+func Of(r Remote) *Stack {
+	s := At("")
+	s.base, s.remote = r.BaseURL, &r
+	return s
 }
 
 // New makes an installation in a folder of its own; nothing runs yet. Every

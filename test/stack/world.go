@@ -96,6 +96,13 @@ func (s *Stack) Tenant(t testing.TB, zone string) World {
 	if zone == "" {
 		zone = "UTC"
 	}
+	if s.remote != nil {
+		w, err := s.remote.Create(t.Context(), t.Name(), zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
 	a, err := s.Admin(t.Context(), "create-tenant", "--name", t.Name(), "--owner-email", "owner@example.com", "--zone", zone)
 	if err != nil {
 		t.Fatal(err)

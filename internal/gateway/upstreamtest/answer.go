@@ -3,6 +3,7 @@ package upstreamtest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ func (u *Upstream) answer(w http.ResponseWriter, r *http.Request, c Call, s Scri
 	case call.Stream:
 		u.stream(w, r, s, call)
 	default:
-		u.whole(w, s, call)
+		u.whole(w, r, s, call)
 	}
 }
 
@@ -135,15 +136,25 @@ func Prompt(contents ...string) int {
 	return n
 }
 
-func (u *Upstream) whole(w http.ResponseWriter, s Script, call asked) {
+func (u *Upstream) whole(w http.ResponseWriter, r *http.Request, s Script, call asked) {
 	content, _ := json.Marshal(strings.Join(s.words(), ""))
 	usage := ""
 	if v := s.usage(call); v != "" {
 		usage = `,"usage":` + v
 	}
-	begin(w, s, "application/json")
-	_, _ = fmt.Fprintf(w, `{"id":"chatcmpl-test","object":"chat.completion","created":1764547200,"model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}]%s}`,
+	body := fmt.Sprintf(`{"id":"chatcmpl-test","object":"chat.completion","created":1764547200,"model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}]%s}`,
 		call.Model, content, usage)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	begin(w, s, "application/json")
+	if s.Cut+s.Stall > 0 {
+		_, _ = io.WriteString(w, body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush() // a caller that left is noticed below
+		if s.Stall > 0 {
+			u.hang(r)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = io.WriteString(w, body)
 }
 
 func writeModels(w http.ResponseWriter) {

@@ -20,11 +20,14 @@ type Script struct {
 	Words []string // of the answer; nil: a few
 	Usage string   // the usage object; "": the honest one; Absent: none
 
+	// After so many events of a stream, or in the middle of any other answer
+	// where it is not 0, the connection breaks, or nothing comes any more until
+	// the caller leaves.
+	Cut, Stall int
+
 	// Of a stream, whose events are: role, one for each word, finish, usage.
 	Events  []string      // payloads instead of the honest events
 	EndLine string        // "": LF
-	Cut     int           // the connection breaks after so many events; 0: never
-	Stall   int           // after so many events nothing comes any more, until the caller leaves; 0: never
 	Pause   time.Duration // before each event
 	NoDone  bool          // the stream ends without [DONE]
 

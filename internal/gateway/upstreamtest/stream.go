@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
+	"slices"
 )
 
 // stream sends the events of a script. A cut breaks the connection in the
@@ -20,7 +22,8 @@ func (u *Upstream) stream(w http.ResponseWriter, r *http.Request, s Script, call
 		_, _ = io.WriteString(w, "data: "+payload+end+end)
 		_ = control.Flush() // a caller that left is noticed at the next pause
 	}
-	for i, payload := range s.events(call) {
+	i := 0
+	for payload := range s.events(call) {
 		if s.Cut > 0 && i == s.Cut || !u.wait(r, s.Pause) {
 			panic(http.ErrAbortHandler)
 		}
@@ -29,26 +32,29 @@ func (u *Upstream) stream(w http.ResponseWriter, r *http.Request, s Script, call
 			panic(http.ErrAbortHandler)
 		}
 		send(payload)
+		i++
 	}
 	if !s.NoDone {
 		send("[DONE]")
 	}
 }
 
-func (s Script) events(call asked) []string {
+// events are the payloads of the stream, made one by one.
+func (s Script) events(call asked) iter.Seq[string] {
 	if s.Events != nil {
-		return s.Events
+		return slices.Values(s.Events)
 	}
-	out := []string{chunk(`{"role":"assistant","content":""}`, "")}
-	for _, word := range s.words() {
-		content, _ := json.Marshal(word)
-		out = append(out, chunk(`{"content":`+string(content)+`}`, ""))
+	return func(yield func(string) bool) {
+		more := yield(chunk(`{"role":"assistant","content":""}`, ""))
+		for _, word := range s.words() {
+			content, _ := json.Marshal(word)
+			more = more && yield(chunk(`{"content":`+string(content)+`}`, ""))
+		}
+		more = more && yield(chunk(`{}`, "stop"))
+		if usage := s.usage(call); more && usage != "" && call.Options.IncludeUsage {
+			yield(`{"id":"chatcmpl-test","object":"chat.completion.chunk","created":1764547200,"model":"test-small","choices":[],"usage":` + usage + `}`)
+		}
 	}
-	out = append(out, chunk(`{}`, "stop"))
-	if usage := s.usage(call); usage != "" && call.Options.IncludeUsage {
-		out = append(out, `{"id":"chatcmpl-test","object":"chat.completion.chunk","created":1764547200,"model":"test-small","choices":[],"usage":`+usage+`}`)
-	}
-	return out
 }
 
 func chunk(delta, finish string) string {

@@ -1,0 +1,59 @@
+package whole
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"weir/test/stack"
+)
+
+func TestNoQueryParameterIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	for _, bad := range []string{"\x00", "\xff", "a\x00b"} {
+		for _, path := range []string{"/api/v1/usage?model=", "/api/v1/requests?model=", "/api/v1/requests?end_user=", "/api/v1/requests?outcome="} {
+			if a := weir.Call(t, "GET", path+url.QueryEscape(bad), w.ManagementKey, nil); a.Status >= 500 {
+				t.Errorf("%s%q: %s", path, bad, a)
+			}
+		}
+	}
+}
+
+func TestAKeysModelsBoundTheDecisionAPIToo(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	key := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, fmt.Sprintf(`{"kind": "customer", "customer": %q, "name": "narrow", "models": ["practice-small"]}`, w.Customer)).Text("secret")
+	token := weir.Want(t, 201, "POST", "/v1/client-tokens", w.Key, `{"models": ["practice-small"]}`).Text("token")
+	for name, secret := range map[string]string{"key": key, "client token": token} {
+		weir.Want(t, 201, "POST", "/v1/reservations", secret, `{"model": "practice-small", "estimate": {"input_tokens": 1}}`)
+		if a := weir.Call(t, "POST", "/v1/reservations", secret, `{"model": "gpt-4o", "estimate": {"input_tokens": 1}}`); a.Status < 400 {
+			t.Errorf("a %s for one model reserves another: %s", name, a)
+		}
+	}
+}
+
+func TestLiveLimitsOfATestKeyAreThoseThatItsCallsTouch(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone(), Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 100}}})
+	key := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, fmt.Sprintf(`{"kind": "customer", "customer": %q, "name": "try", "test": true}`, w.Customer)).Text("secret")
+	a := weir.Want(t, 200, "POST", "/v1/chat/completions", key, chat("practice-small"))
+	if left := a.Header.Get("x-ratelimit-remaining-requests"); left != "99" {
+		t.Fatalf("the call says that %s are left", left)
+	}
+	if l := weir.Want(t, 200, "GET", "/v1/limits", key, nil); l.JSON("data.0.remaining") != float64(99) {
+		t.Fatalf("the call said that 99 are left, the live state says %v", l.JSON("data.0.remaining"))
+	}
+}
+
+func TestAnExtensionAnswersWhenTheReservationReallyEnds(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	r := weir.Want(t, 201, "POST", "/v1/reservations", w.Key, `{"model": "practice-small", "estimate": {"input_tokens": 1}, "ttl_seconds": 3000}`)
+	a := weir.Want(t, 200, "POST", "/v1/reservations/"+r.Text("id")+"/extend", w.Key, `{"ttl_seconds": 1}`)
+	was, _ := time.Parse(time.RFC3339Nano, r.Text("expires_at"))
+	if now, err := time.Parse(time.RFC3339Nano, a.Text("expires_at")); err != nil || now.Before(was) {
+		t.Fatalf("it ends at %s still, the answer says %s", was, a.Text("expires_at"))
+	}
+}
