@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"weir/internal/httpapi"
 	"weir/internal/keyring"
 	"weir/internal/limits"
+	"weir/internal/notify"
 	"weir/internal/outbound"
 	"weir/internal/postgres"
 	"weir/internal/queue"
@@ -56,6 +58,8 @@ type API struct {
 	background *errgroup.Group
 	halt       context.CancelFunc // cuts the calls that still run
 
+	// Outbox, when set, takes all mail, and the browser shows it: development.
+	Outbox *notify.Outbox
 	// OnReady, when set, is called once everything is answered.
 	OnReady func()
 }
@@ -152,12 +156,14 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	books := usage.NewBooks(a.db, spool.Instance(), append(rec.Tail, ended...))
+	tail := slices.Concat(rec.Tail, ended)
+	books := usage.NewBooks(a.db, spool.Instance(), tail)
 	a.engine = limits.NewMemory(limits.MemoryOptions{
 		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && !rec.Clean, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot,
 	})
 	reports := usage.NewReports(a.db, a.now)
 	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
+	a.meter.Recovered(tail)
 	if len(ended)+len(alive) > 0 {
 		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
 	}

@@ -37,8 +37,13 @@ type API struct {
 	Proxies       []netip.Prefix `env:"TRUSTED_PROXIES"`                            // CIDR blocks whose X-Forwarded-For is believed
 	AllowLoopback bool           `env:"OUTBOUND_ALLOW_LOOPBACK" envDefault:"false"` // development and tests only
 	OutboundPorts []uint16       `env:"OUTBOUND_PORTS"`                             // beside 443
-	LameDuck      time.Duration  `env:"LAME_DUCK" envDefault:"5s"`                  // from not ready to refusing connections
-	DrainFor      time.Duration  `env:"DRAIN" envDefault:"30s"`                     // how long running calls may finish
+	SMTPAddr      string         `env:"SMTP_ADDR"`                                  // host:port; "": no mail is sent, so nobody can sign up or reset a password alone
+	SMTPUser      string         `env:"SMTP_USER"`
+	SMTPPassword  string         `env:"SMTP_PASSWORD"`
+	MailFrom      string         `env:"MAIL_FROM"`                   // "Weir <weir@example.com>"
+	SignUp        string         `env:"SIGN_UP" envDefault:"closed"` // open or closed
+	LameDuck      time.Duration  `env:"LAME_DUCK" envDefault:"5s"`   // from not ready to refusing connections
+	DrainFor      time.Duration  `env:"DRAIN" envDefault:"30s"`      // how long running calls may finish
 }
 
 // Worker is what cmd/worker reads.

@@ -310,7 +310,8 @@ func extend(s *Server, r *request, _ none, b extendBody) (extendedJSON, error) {
 		return extendedJSON{}, fault.InvalidFields(fault.Field{Pointer: "/ttl_seconds", Code: "out_of_range", Message: "This must be from 1 to 3,600 seconds."})
 	}
 	until := s.now().Add(time.Duration(*b.TTLSeconds) * time.Second).UTC().Truncate(time.Microsecond)
-	return extendedJSON{ID: id.Reservation.Format(call), ExpiresAt: until}, s.meter.Extend(r.ctx, r.tenant(), call, until)
+	ends, err := s.meter.Extend(r.ctx, r.tenant(), call, until)
+	return extendedJSON{ID: id.Reservation.Format(call), ExpiresAt: ends}, err
 }
 
 type liveQuery struct {

@@ -41,12 +41,11 @@ type MemoryOptions struct {
 // Memory is the limits engine of one process. Its methods are safe for
 // concurrent use.
 type Memory struct {
-	now       func() time.Time
-	books     Books
-	epoch     time.Time // its monotonic reading carries ledgers over steps of the wall clock
-	started   time.Time
-	unclean   bool
-	lastAlive time.Time
+	now     func() time.Time
+	books   Books
+	epoch   time.Time // its monotonic reading carries ledgers over steps of the wall clock
+	started time.Time
+	killed  *killed // nil: every bucket that is not known is full
 
 	maxLedgers, maxOutcomes int
 
@@ -56,14 +55,11 @@ type Memory struct {
 // NewMemory returns an engine without open reservations.
 func NewMemory(o MemoryOptions) *Memory {
 	m := &Memory{
-		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started, unclean: o.Unclean,
-		lastAlive: o.LastAlive, maxLedgers: o.MaxLedgers, maxOutcomes: o.MaxOutcomes,
+		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started,
+		maxLedgers: o.MaxLedgers, maxOutcomes: o.MaxOutcomes,
 	}
 	if m.started.IsZero() {
 		m.started = m.epoch
-	}
-	if m.lastAlive.IsZero() || m.lastAlive.After(m.started) {
-		m.lastAlive = m.started
 	}
 	if m.maxLedgers == 0 {
 		m.maxLedgers = 1_000_000
@@ -71,8 +67,11 @@ func NewMemory(o MemoryOptions) *Memory {
 	if m.maxOutcomes == 0 {
 		m.maxOutcomes = 500_000
 	}
-	if len(o.Snapshot) > 0 && !m.unclean && m.readSnapshot(o.Snapshot) != nil {
-		m.unclean = true
+	if o.Unclean || len(o.Snapshot) > 0 && m.readSnapshot(o.Snapshot) != nil {
+		m.killed = &killed{m.started, m.started}
+		if !o.LastAlive.IsZero() && o.LastAlive.Before(m.started) {
+			m.killed.LastAlive = o.LastAlive
+		}
 	}
 	return m
 }
@@ -177,8 +176,8 @@ func (m *Memory) fresh(l *Limit, z *time.Location, at instant) ledger {
 	}
 	b := &bucket{rate: l.Amount, ceiling: l.ceiling(), last: at.ms}
 	b.level = b.full()
-	if m.unclean && older(l.Scope.ID, m.started) {
-		b.level, b.last = 0, m.line(m.lastAlive)
+	if m.killed != nil && older(l.Scope.ID, m.killed.Before) {
+		b.level, b.last = 0, m.line(m.killed.LastAlive)
 		b.refill(at.ms)
 	}
 	return b

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -27,6 +28,27 @@ func (m *Memory) Restore(ctx context.Context, open []Reservation) error {
 }
 
 func (m *Memory) restore(ctx context.Context, tenantID uuid.UUID, list []Reservation) error {
+	return m.withWindows(ctx, tenantID, list, m.takeBack)
+}
+
+// Recall takes back a reservation that expired in an earlier life, and whose
+// charges the books hold already: its first outcome corrects them, as ever. One
+// that is known is left as it is. An error is limiter_unavailable.
+func (m *Memory) Recall(ctx context.Context, r Reservation) error {
+	return m.withWindows(ctx, r.Tenant, []Reservation{r}, func(t *tenant, r Reservation, at instant) {
+		if t.calls[r.ID] != nil {
+			return
+		}
+		c := restored(r)
+		c.phase = expired
+		t.calls[c.id] = c
+		t.ended.put(c, at.wall.Add(remembered))
+	})
+}
+
+// withWindows does something for each reservation, in one lock, once every
+// window that they charged and that still runs is in memory.
+func (m *Memory) withWindows(ctx context.Context, tenantID uuid.UUID, list []Reservation, do func(*tenant, Reservation, instant)) error {
 	t := m.tenant(tenantID)
 	for {
 		t.mu.Lock()
@@ -37,7 +59,7 @@ func (m *Memory) restore(ctx context.Context, tenantID uuid.UUID, list []Reserva
 		}
 		if len(windows) == 0 {
 			for _, r := range list {
-				m.takeBack(t, r, at)
+				do(t, r, at)
 			}
 			t.mu.Unlock()
 			return nil
@@ -67,15 +89,23 @@ func (m *Memory) takeBack(t *tenant, r Reservation, at instant) {
 	if t.calls[r.ID] != nil {
 		return
 	}
-	c := &call{id: r.ID, model: r.Model, at: r.At, expires: r.ExpiresAt, estimate: r.Estimate}
-	for _, h := range r.Holds {
-		limit := h.Limit
-		k := hold{limit: &limit, key: h.Ledger, amount: h.Amount, candidate: h.Candidate, since: unseen, window: h.window()}
-		m.chargeAgain(t, &k, at)
-		c.holds = append(c.holds, k)
+	c := restored(r)
+	for i := range c.holds {
+		m.chargeAgain(t, &c.holds[i], at)
 	}
 	t.calls[c.id] = c
 	t.open.put(c, c.expires)
+}
+
+// restored is a call as an earlier life made it; no ledger of this one has seen
+// it.
+func restored(r Reservation) *call {
+	c := &call{id: r.ID, model: r.Model, at: r.At, expires: r.ExpiresAt, estimate: r.Estimate, holds: make([]hold, len(r.Holds))}
+	for i, h := range r.Holds {
+		limit := h.Limit
+		c.holds[i] = hold{limit: &limit, key: h.Ledger, amount: h.Amount, candidate: h.Candidate, since: unseen, window: h.window()}
+	}
+	return c
 }
 
 // chargeAgain puts back what a restored call holds of gauges and of the windows
@@ -106,10 +136,20 @@ func (m *Memory) chargeAgain(t *tenant, h *hold, at instant) {
 }
 
 // snapshot is the form of a clean end: buckets that are not full. Calendar
-// windows come from the books, open reservations from Restore.
+// windows come from the books, open reservations from Restore. A life that began
+// after a kill may not have touched every bucket that was spent before: until
+// they would be full, the next life has to know.
 type snapshot struct {
 	Version int                             `json:"version"`
 	Tenants map[uuid.UUID]map[string]stored `json:"tenants"`
+	Killed  *killed                         `json:"killed,omitempty"`
+}
+
+// killed says that buckets of scopes older than Before may have been empty at
+// LastAlive, unless they are known.
+type killed struct {
+	Before    time.Time `json:"before"`
+	LastAlive time.Time `json:"last_alive"`
 }
 
 type stored struct {
@@ -124,7 +164,7 @@ const snapshotVersion = 1
 // Snapshot is the state that a clean stop hands to the next life, as
 // MemoryOptions.Snapshot. No call may run any more.
 func (m *Memory) Snapshot() ([]byte, error) {
-	s := snapshot{Version: snapshotVersion, Tenants: map[uuid.UUID]map[string]stored{}}
+	s := snapshot{Version: snapshotVersion, Tenants: map[uuid.UUID]map[string]stored{}, Killed: m.killed}
 	m.tenants.Range(func(tenantID, v any) bool {
 		t := v.(*tenant)
 		t.mu.Lock()
@@ -154,6 +194,7 @@ func (m *Memory) readSnapshot(raw []byte) error {
 	if s.Version != snapshotVersion {
 		return fmt.Errorf("limits: snapshot of version %d", s.Version)
 	}
+	m.killed = s.Killed
 	for tenantID, buckets := range s.Tenants {
 		t := m.tenant(tenantID)
 		for key, b := range buckets {

@@ -70,6 +70,8 @@ type Event struct {
 	Attempts []Attempt       `json:"attempts,omitzero"`
 	Charges  []limits.Charge `json:"charges,omitzero"` // of calendar ledgers, every scope
 	Refusal  *Refusal        `json:"refusal,omitzero"`
+	// Unsettled is what a late settlement of an expired reservation needs.
+	Unsettled *Unsettled `json:"unsettled,omitzero"`
 
 	Charge       money.Pico  `json:"charge_pico"` // what the customer pays
 	Currency     string      `json:"currency"`
@@ -80,6 +82,7 @@ type Event struct {
 	Test         bool      `json:"test,omitzero"` // practice provider or test key: never billed
 	SelfReported bool      `json:"self_reported,omitzero"`
 	Corrects     uuid.UUID `json:"corrects,omitzero"`
+	Settled      Outcome   `json:"settled,omitzero"` // of a correction: how the call ended
 
 	// Where the event comes from. Finish sets them; they travel beside the body
 	// (in the record, in the message), so that a body is the same however often
@@ -115,6 +118,12 @@ type Refusing struct {
 	Remaining int64        `json:"remaining"`
 	Requested int64        `json:"requested"`
 	ResetAt   time.Time    `json:"reset_at,omitzero"`
+}
+
+// Unsettled is an expired reservation that may still be settled.
+type Unsettled struct {
+	Reservation limits.Reservation `json:"reservation"`
+	Rates       []Rate             `json:"rates,omitzero"`
 }
 
 // Admission is what the spool keeps of a call from before it goes out: enough

@@ -21,6 +21,8 @@ type detail struct {
 	Charges      []limits.Charge `json:"charges,omitzero"`
 	Refusal      *Refusal        `json:"refusal,omitzero"`
 	Prices       []uuid.UUID     `json:"prices,omitzero"`
+	Unsettled    *Unsettled      `json:"unsettled,omitzero"`
+	Settled      Outcome         `json:"settled,omitzero"`
 }
 
 // columns are the values of many events, a slice for each column.
@@ -38,7 +40,7 @@ type columns struct {
 
 func (c *columns) add(it *item) error {
 	e := &it.event
-	d, err := encode(detail{e.Stream, e.SelfReported, e.Estimate, e.Attempts, e.Charges, e.Refusal, e.Prices})
+	d, err := encode(detail{e.Stream, e.SelfReported, e.Estimate, e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"weir/internal/limits"
 )
 
@@ -75,8 +77,7 @@ func (m *Meter) expire(c *metered, now time.Time) {
 	if c.event != nil {
 		return
 	}
-	e := c.admission.Event
-	e.EndedAt = now.UTC().Truncate(time.Microsecond)
+	e := c.admission.expired(now)
 	c.event = &e
 	m.forgetLater(c)
 	m.finish(&e)
@@ -103,9 +104,18 @@ func CloseOpen(s *Spool, open []OpenAdmission, now time.Time) (ended []Ended, al
 	return ended, alive, nil
 }
 
-func (o OpenAdmission) lost(now time.Time) Event {
-	e := o.Event
+// expired is the event of a call that nobody settled in time.
+func (a Admission) expired(now time.Time) Event {
+	e := a.Event
 	e.EndedAt = now.UTC().Truncate(time.Microsecond)
+	if a.Decision {
+		e.Unsettled = &Unsettled{a.Reservation, a.Rates}
+	}
+	return e
+}
+
+func (o OpenAdmission) lost(now time.Time) Event {
+	e := o.expired(now)
 	if o.Decision {
 		return e
 	}
@@ -123,6 +133,17 @@ func (o OpenAdmission) lost(now time.Time) Event {
 	return e.priced(o.Rates)
 }
 
+// Recovered tells which calls ended in an earlier life and may not be in the
+// books yet.
+func (m *Meter) Recovered(tail []Ended) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tail = make(map[uuid.UUID]bool, len(tail))
+	for _, e := range tail {
+		m.tail[e.ID] = true
+	}
+}
+
 // Restore takes back the reservations that live on from an earlier life.
 func (m *Meter) Restore(ctx context.Context, alive []Admission) error {
 	list := make([]limits.Reservation, len(alive))
@@ -135,7 +156,7 @@ func (m *Meter) Restore(ctx context.Context, alive []Admission) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range alive {
-		m.calls[a.Event.ID] = &metered{admission: a}
+		m.calls[a.Event.ID] = &metered{admission: a, until: a.Reservation.ExpiresAt}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type Limiter interface {
 	Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error
 	Expire(now time.Time) []limits.Reservation
 	Restore(context.Context, []limits.Reservation) error
+	Recall(context.Context, limits.Reservation) error
 }
 
 // Meter ties the limits engine to the spool: a call that the engine admits has
@@ -36,6 +37,7 @@ type Meter struct {
 
 	mu      sync.Mutex
 	calls   map[uuid.UUID]*metered
+	tail    map[uuid.UUID]bool   // ended before the start, perhaps not in the books yet
 	early   []limits.Reservation // ran out before their admission was written
 	backlog []*Event             // finished while the spool could not be written
 }
@@ -46,6 +48,10 @@ type metered struct {
 	admission Admission
 	event     *Event // nil while open
 	result    Result
+	state     string // settled or cancelled, once it has an outcome
+	late      bool
+	actual    limits.Cost
+	until     time.Time // when it expires, as last extended
 	forgetAt  time.Time // guarded by the meter's lock
 }
 
@@ -106,7 +112,7 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 		return limits.Decision{}, err
 	}
 	m.mu.Lock()
-	m.calls[a.Event.ID] = &metered{admission: a}
+	m.calls[a.Event.ID] = &metered{admission: a, until: d.ExpiresAt}
 	m.mu.Unlock()
 	return d, nil
 }

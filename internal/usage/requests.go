@@ -147,6 +147,6 @@ func scanEvent(row pgx.CollectableRow) (Event, error) {
 		err = errors.Join(err, e.Cost.UnmarshalText([]byte(*cost)))
 	}
 	e.Stream, e.SelfReported, e.Estimate = d.Stream, d.SelfReported, d.Estimate
-	e.Attempts, e.Charges, e.Refusal, e.Prices = d.Attempts, d.Charges, d.Refusal, d.Prices
+	e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled = d.Attempts, d.Charges, d.Refusal, d.Prices, d.Unsettled, d.Settled
 	return e, err
 }

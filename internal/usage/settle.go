@@ -56,28 +56,51 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 	c := m.calls[call]
 	m.mu.Unlock()
 	if c == nil || c.admission.Event.Tenant != tenant {
-		return m.remembered(ctx, tenant, call, r)
+		var err error
+		if c, err = m.recalled(ctx, tenant, call); err != nil {
+			return Settled{}, err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o, err := decide()
+	if fault.Is(err, fault.NotFound) { // the engine has forgotten it; the event has not
+		if c.ended() {
+			return c.again(r)
+		}
+		if err := m.limiter.Recall(ctx, c.admission.Reservation); err != nil {
+			return Settled{}, err
+		}
+		o, err = decide()
+	}
 	if err != nil {
 		return Settled{}, err
 	}
 	if !o.First {
-		if r.Outcome != c.result.Outcome {
-			return Settled{}, alreadySettled()
-		}
-		return Settled{State: o.State, Late: o.Late, Event: *c.event, Actual: o.Actual, Limits: o.States}, nil
+		s, err := c.again(r)
+		s.Limits = o.States
+		return s, err
 	}
 	if o.Late {
 		m.expire(c, m.now())
 	}
 	e := c.terminal(o, r, m.now())
-	c.event, c.result = &e, r
+	c.state, c.late, c.actual, c.result = o.State, o.Late, o.Actual, r
+	c.event = &e
 	m.finish(&e)
 	m.retire(c)
 	return Settled{State: o.State, First: true, Late: o.Late, Event: e, Actual: o.Actual, Limits: o.States}, nil
+}
+
+// ended tells whether the call has an outcome of its own, not just an expiry.
+func (c *metered) ended() bool { return c.state != "" }
+
+// again is the answer to an outcome that comes after one that stands.
+func (c *metered) again(r Result) (Settled, error) {
+	if r.Outcome != c.result.Outcome || r.Tokens != c.result.Tokens || r.Units != c.result.Units {
+		return Settled{}, alreadySettled()
+	}
+	return Settled{State: c.state, Late: c.late, Event: *c.event, Actual: c.actual}, nil
 }
 
 func alreadySettled() error {
@@ -124,7 +147,7 @@ func (e Event) priced(rates []Rate) Event {
 // correcting turns e into the signed differences to an event that stands. Its
 // id follows from that event's, so there can be only one.
 func (e Event) correcting(was Event) Event {
-	e.ID, e.Corrects, e.Outcome = correctionID(was.ID), was.ID, Correction
+	e.ID, e.Corrects, e.Settled, e.Outcome = correctionID(was.ID), was.ID, e.Outcome, Correction
 	e.Requests -= was.Requests
 	e.Units -= was.Units
 	e.Tokens = limits.Tokens{
@@ -155,12 +178,25 @@ func (m *Meter) Owner(tenant, call uuid.UUID) (customer uuid.UUID, known bool) {
 	return c.admission.Event.Customer, true
 }
 
-// Extend moves the end of an open reservation.
-func (m *Meter) Extend(ctx context.Context, tenant, call uuid.UUID, until time.Time) error {
-	if err := m.limiter.Extend(ctx, tenant, call, until); err != nil {
-		return err
+// Extend moves the end of an open reservation to until, never nearer, and
+// returns when it ends now.
+func (m *Meter) Extend(ctx context.Context, tenant, call uuid.UUID, until time.Time) (time.Time, error) {
+	m.mu.Lock()
+	c := m.calls[call]
+	m.mu.Unlock()
+	if c == nil || c.admission.Event.Tenant != tenant {
+		return time.Time{}, noReservation()
 	}
-	return m.spool.Extend(call, until)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := m.limiter.Extend(ctx, tenant, call, until); err != nil {
+		return time.Time{}, err
+	}
+	if !until.After(c.until) {
+		return c.until, nil
+	}
+	c.until = until
+	return until, m.spool.Extend(call, until)
 }
 
 // retire forgets a call that nobody will ask about; a reservation of the
@@ -204,24 +240,92 @@ type pastEvents interface {
 	EventByID(ctx context.Context, tenant, event uuid.UUID) (Event, error)
 }
 
-// remembered answers from the books.
-func (m *Meter) remembered(ctx context.Context, tenant, call uuid.UUID, r Result) (Settled, error) {
+// recalled is a reservation that this process does not know, from the books:
+// with its outcome, or expired, so that a late one still corrects it. NotFound
+// is an id that is unknown, another tenant's, or no reservation.
+func (m *Meter) recalled(ctx context.Context, tenant, call uuid.UUID) (*metered, error) {
 	e, err := m.past.EventByID(ctx, tenant, call)
-	if fault.Is(err, fault.NotFound) || err == nil && e.Kind != KindDecision {
-		return Settled{}, fault.New(fault.NotFound, "reservation_not_found", "There is no such reservation.")
+	if fault.Is(err, fault.NotFound) {
+		return nil, m.unknown(call)
 	}
 	if err != nil {
-		return Settled{}, err
+		return nil, err
 	}
+	if e.Kind != KindDecision {
+		return nil, noReservation()
+	}
+	c := &metered{admission: Admission{Event: e, Decision: true}, event: &e}
+	if e.Outcome != Expired {
+		c.remember(e, false)
+		return c, nil
+	}
+	correction, err := m.past.EventByID(ctx, tenant, correctionID(e.ID))
 	switch {
-	case e.Outcome == Expired:
-		return Settled{}, fault.New(fault.Conflict, "reservation_expired", "This reservation expired too long ago to be settled.")
-	case e.Outcome != r.Outcome || e.Tokens != r.Tokens || e.Units != r.Units:
-		return Settled{}, alreadySettled()
+	case err == nil:
+		c.event = &correction
+		c.remember(e.plus(correction), true)
+		return c, nil
+	case !fault.Is(err, fault.NotFound):
+		return nil, err
+	case e.Unsettled == nil || !m.now().Before(e.Unsettled.Reservation.ExpiresAt.Add(limits.MaxTTL+time.Hour)):
+		return nil, fault.New(fault.Conflict, "reservation_expired", "This reservation expired too long ago to be settled.")
 	}
-	state := limits.StateSettled
+	return m.recall(ctx, c)
+}
+
+// recall makes an expired reservation of an earlier life known again, to the
+// engine and here.
+func (m *Meter) recall(ctx context.Context, c *metered) (*metered, error) {
+	c.admission.Reservation, c.admission.Rates = c.event.Unsettled.Reservation, c.event.Unsettled.Rates
+	c.admission.Event.Unsettled = nil
+	if err := m.limiter.Recall(ctx, c.admission.Reservation); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.calls[c.admission.Event.ID]; known != nil {
+		return known, nil // two at once
+	}
+	c.forgetAt = c.admission.Reservation.ExpiresAt.Add(limits.MaxTTL + time.Hour)
+	m.calls[c.admission.Event.ID] = c
+	return c, nil
+}
+
+// remember fills in the outcome that an event states.
+func (c *metered) remember(e Event, late bool) {
+	c.state, c.late = limits.StateSettled, late
 	if e.Requests == 0 {
-		state = limits.StateCancelled
+		c.state = limits.StateCancelled
 	}
-	return Settled{State: state, Event: e, Actual: limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}}, nil
+	c.actual = limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
+	c.result = Result{Outcome: e.Outcome, Tokens: e.Tokens, Units: e.Units}
+}
+
+// plus is an event with its correction: what really happened. The correction
+// says how the call ended.
+func (e Event) plus(c Event) Event {
+	e.Requests += c.Requests
+	e.Units += c.Units
+	e.Tokens = limits.Tokens{
+		Input: e.Tokens.Input + c.Tokens.Input, CachedInput: e.Tokens.CachedInput + c.Tokens.CachedInput,
+		CacheWrite: e.Tokens.CacheWrite + c.Tokens.CacheWrite, Output: e.Tokens.Output + c.Tokens.Output,
+		Reasoning: e.Tokens.Reasoning + c.Tokens.Reasoning,
+	}
+	e.Outcome = c.Settled
+	return e
+}
+
+// unknown is the answer to an id that is in no books. One that ended just before
+// a restart will be there in a moment.
+func (m *Meter) unknown(call uuid.UUID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tail[call] {
+		return fault.New(fault.Unavailable, "reservation_pending", "How this reservation ended is just being stored. Try again in a second.").After(time.Second)
+	}
+	return noReservation()
+}
+
+func noReservation() error {
+	return fault.New(fault.NotFound, "reservation_not_found", "There is no such reservation.")
 }
