@@ -69,6 +69,7 @@ var codeGroups = []codeGroup{
 		{"unsupported_encoding", "415", "A compressed body is not read.", "Send it plain."},
 	}},
 	{"State", "state", "The request is right, but not now.", []code{
+		{"already_made", "409", "The form of a new key was sent a second time.", "Use the key that was made; if its secret is lost, revoke it and make another."},
 		{"already_subscribed", "409", "The customer has an active subscription.", "Change or end that one first."},
 		{"email_taken", "409", "Another user has this e-mail address.", "Use another one."},
 		{"external_id_taken", "409", "Another customer has this external_id.", "Find that customer, or use another id."},

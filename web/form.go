@@ -47,7 +47,9 @@ func (f *form) refuse(err error) (int, error) {
 	return statuses[e.Kind], nil
 }
 
-func (f *form) wrong(name, message string) { f.Wrong = append(f.Wrong, ui.Wrong{Name: name, Message: message}) }
+func (f *form) wrong(name, message string) {
+	f.Wrong = append(f.Wrong, ui.Wrong{Name: name, Message: message})
+}
 
 // fieldName is the field that a pointer names. Members of a list that is typed
 // as one text belong to that text.

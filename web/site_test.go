@@ -200,6 +200,15 @@ func (s site) super(sql string, args ...any) {
 	must(s.t, err)
 }
 
+// scan reads one row as no role of ours may.
+func (s site) scan(sql string, into ...any) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.db.SuperURL)
+	must(s.t, err)
+	defer conn.Close(context.Background())
+	must(s.t, conn.QueryRow(s.t.Context(), sql).Scan(into...))
+}
+
 // fingerprint is a hash of every row of every table.
 func (s site) fingerprint() string {
 	s.t.Helper()

@@ -85,6 +85,7 @@ func New(d Deps) (*Pages, error) {
 // Mount puts every page on e, and takes over its errors outside the APIs.
 func (p *Pages) Mount(e *echo.Echo) {
 	p.get(e, "/", p.signedIn(p.home))
+	p.mountWork(e)
 	p.get(e, "/sign-in", p.signInPage)
 	p.get(e, "/sign-in/:token", p.linkPage)
 	p.post(e, "/sign-in", p.signIn)

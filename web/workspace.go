@@ -80,42 +80,37 @@ func param(c echo.Context, kind id.Kind, what string) (uuid.UUID, error) {
 	return u, nil
 }
 
-// after is where a list goes on, from ?after=. A wrong one is the beginning.
-func after(c echo.Context, kind id.Kind) uuid.UUID {
-	u, err := kind.Parse(c.QueryParam("after"))
-	if err != nil {
-		return uuid.Nil
-	}
-	return u
-}
-
-// older is the address of a list's next rows, "" where there are none.
-func older(path string, query url.Values, kind id.Kind, next uuid.UUID) string {
-	if next == uuid.Nil {
+// older is the address of a list's next rows, "" where there are none. The
+// parameter that says where a list goes on holds the id of its last row.
+func older(path string, query url.Values, parameter, next string) string {
+	if next == "" {
 		return ""
 	}
-	q := url.Values{}
-	for name, v := range query {
-		q[name] = v
-	}
-	q.Set("after", kind.Format(next))
-	q.Del("done")
+	q := clean(query)
+	q.Set(parameter, next)
 	return path + "?" + q.Encode()
 }
 
 // newest is the address of a list's beginning, "" where it stands there.
-func newest(path string, query url.Values) string {
-	if query.Get("after") == "" {
+func newest(path string, query url.Values, parameter string) string {
+	if query.Get(parameter) == "" {
 		return ""
 	}
-	q := url.Values{}
-	for name, v := range query {
-		q[name] = v
-	}
-	q.Del("after")
-	q.Del("done")
+	q := clean(query)
+	q.Del(parameter)
 	if len(q) == 0 {
 		return path
 	}
 	return path + "?" + q.Encode()
+}
+
+// clean is a query without what was said once.
+func clean(query url.Values) url.Values {
+	q := url.Values{}
+	for name, v := range query {
+		if name != "done" {
+			q[name] = v
+		}
+	}
+	return q
 }

@@ -51,6 +51,7 @@ type IssuedKey struct {
 
 // NewAPIKey is what a key starts from.
 type NewAPIKey struct {
+	ID        uuid.UUID // chosen by a caller who may ask twice; zero: a new one
 	Kind      KeyKind
 	Customer  uuid.UUID
 	Name      string
@@ -63,7 +64,8 @@ type NewAPIKey struct {
 	ExpiresAt *time.Time
 }
 
-// AddAPIKey makes a key and returns its secret, once.
+// AddAPIKey makes a key and returns its secret, once. Asked again with the same
+// ID it is a Conflict already_made, and makes nothing.
 func (s *Service) AddAPIKey(ctx context.Context, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
 	n, err := n.checked(s.now())
 	if err != nil {
@@ -87,9 +89,12 @@ func (s *Service) AddAPIKey(ctx context.Context, tenant uuid.UUID, n NewAPIKey) 
 func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
 	secret := newSecret(n.Test)
 	k := IssuedKey{Secret: secret, APIKey: APIKey{
-		ID: id.New(), Kind: n.Kind, Customer: n.Customer, Name: n.Name, Test: n.Test, MaySettle: n.MaySettle, Scopes: n.Scopes, Models: n.Models,
+		ID: n.ID, Kind: n.Kind, Customer: n.Customer, Name: n.Name, Test: n.Test, MaySettle: n.MaySettle, Scopes: n.Scopes, Models: n.Models,
 		IPAllow: n.IPAllow, CreatedAt: s.now().UTC().Truncate(time.Microsecond), ExpiresAt: n.ExpiresAt,
 	}}
+	if k.ID == uuid.Nil {
+		k.ID = id.New()
+	}
 	k.Counter = k.ID
 	k.First4, k.Last4 = shown(secret)
 	if k.Scopes == nil {

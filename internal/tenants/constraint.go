@@ -12,6 +12,7 @@ var broken = map[string]*fault.Error{
 	"customers_external_key":              fault.New(fault.Conflict, "external_id_taken", "Another customer has this external_id.").With(fault.Field{Pointer: "/external_id", Code: "external_id_taken", Message: "Another customer has this external_id."}),
 	"users_email_key":                     fault.New(fault.Conflict, "email_taken", "A user with this e-mail address exists."),
 	"tenants_one_operator":                fault.New(fault.Conflict, "operator_exists", "This installation has its operator tenant already."),
+	"api_keys_pkey":                       fault.New(fault.Conflict, "already_made", "This key was made already. Its secret was shown then, once; nobody can show it again."),
 	"api_keys_tenant_id_customer_id_fkey": fault.New(fault.NotFound, "not_found", "There is no such customer."),
 }
 

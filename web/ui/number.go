@@ -92,3 +92,11 @@ func Instant(t, now time.Time) string {
 	}
 	return t.Format("15:04 MST")
 }
+
+// Day writes the day of t, with its year where that is not the reader's.
+func Day(t, now time.Time) string {
+	if t.Year() != now.In(t.Location()).Year() {
+		return t.Format("2 Jan 2006")
+	}
+	return t.Format("2 Jan")
+}
