@@ -92,6 +92,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.post(e, "/sign-out", p.signOut)
 	p.get(e, "/docs", p.docsPage)
 	p.get(e, "/docs/errors", p.errorsPage)
+	p.mountReading(e)
 	p.get(e, static.Prefix+"*", serveStatic)
 	p.mounted = mountedPages(e)
 	e.HTTPErrorHandler = p.failures(e.HTTPErrorHandler)

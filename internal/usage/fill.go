@@ -58,15 +58,7 @@ func groupsOf(by GroupBy, cells []cell) []Group {
 }
 
 func (s *Sums) add(c cell) {
-	s.Requests += c.Requests
-	s.Refused += c.Refused
-	s.Errors += c.Errors
-	s.Units += c.Units
-	s.Tokens.Input += c.Tokens.Input
-	s.Tokens.CachedInput += c.Tokens.CachedInput
-	s.Tokens.CacheWrite += c.Tokens.CacheWrite
-	s.Tokens.Output += c.Tokens.Output
-	s.Tokens.Reasoning += c.Tokens.Reasoning
+	s.Add(c.Sums) // whose amounts are apart, by pair of currencies
 	s.Charges = plus(s.Charges, c.charge)
 	s.Costs = plus(s.Costs, c.cost)
 }

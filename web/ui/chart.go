@@ -11,8 +11,9 @@ type Bar struct {
 
 // Tick is a word on an axis, at a share of it.
 type Tick struct {
-	At   float64
-	Word string
+	At    float64
+	Word  string
+	Minor bool // left out on phones
 }
 
 // Column is a part of a flow, in shares of its height: what passed, what is

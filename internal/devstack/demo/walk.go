@@ -93,7 +93,7 @@ func (w *walk) pick(r *rand.Rand) key {
 
 // burst is a batch job: some days, for some minutes, as fast as it can.
 func burst(k key, start time.Time, r *rand.Rand) (out []moment) {
-	chance, hour, minutes := r.Float64(), 9+r.IntN(9), 4+r.IntN(9)
+	chance, hour, minutes := r.Float64(), 9+r.IntN(9), 3+r.IntN(5)
 	if k.burst == 0 || chance > 0.6 {
 		return nil
 	}

@@ -1,0 +1,23 @@
+package usage
+
+// Add adds other sums to s, amounts by currency.
+func (s *Sums) Add(o Sums) {
+	s.Requests += o.Requests
+	s.Refused += o.Refused
+	s.Errors += o.Errors
+	s.Units += o.Units
+	s.Tokens.Input += o.Tokens.Input
+	s.Tokens.CachedInput += o.Tokens.CachedInput
+	s.Tokens.CacheWrite += o.Tokens.CacheWrite
+	s.Tokens.Output += o.Tokens.Output
+	s.Tokens.Reasoning += o.Tokens.Reasoning
+	for _, m := range o.Charges {
+		s.Charges = plus(s.Charges, m)
+	}
+	for _, m := range o.Costs {
+		s.Costs = plus(s.Costs, m)
+	}
+}
+
+// Quiet tells whether nothing was asked for.
+func (s Sums) Quiet() bool { return s.Requests == 0 && s.Refused == 0 }
