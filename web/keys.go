@@ -135,24 +135,20 @@ func (p *Pages) revokePage(c echo.Context, who auth.Person, w workspace) error {
 	if err != nil {
 		return err
 	}
-	if c.Request().Method == http.MethodPost {
-		f, err := typed(c)
-		if err != nil {
-			return err
-		}
-		if f.Get("word") == k.Name {
-			if _, err := p.tenants.RevokeAPIKey(asPerson(c, who), who.Tenant, key); err != nil {
-				return err
-			}
-			return done(c, "/keys", "key-revoked")
-		}
-		ask.Typed.Value, ask.Typed.Error = f.Get("word"), "This is not the key’s name. Nothing was changed."
-		return show(c, http.StatusBadRequest, confirmView(w, ask))
+	if c.Request().Method != http.MethodPost {
+		return p.ask(c, w, ask)
 	}
-	if partial(c) {
-		return show(c, http.StatusOK, ui.ConfirmDialog(ask))
+	f, err := typed(c)
+	if err != nil {
+		return err
 	}
-	return show(c, http.StatusOK, confirmView(w, ask))
+	if f.Get("word") != k.Name {
+		return p.askAgain(c, w, ask, f)
+	}
+	if _, err := p.tenants.RevokeAPIKey(asPerson(c, who), who.Tenant, key); err != nil {
+		return err
+	}
+	return done(c, "/keys", "key-revoked")
 }
 
 // revocation says what the end of a key means, in numbers of today.
@@ -169,10 +165,7 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 		}
 		return ask, nil
 	}
-	day, err := p.reports.Report(ctx, w.Tenant.ID, usage.Query{
-		From: limits.DayStart(w.Now, w.Now.Location()), To: limits.DayEnd(w.Now, w.Now.Location()), Bucket: usage.Day, Zone: w.Now.Location(),
-		Filter: usage.Filter{Counter: k.Counter, Tests: usage.WithTests},
-	})
+	day, err := p.usedToday(ctx, w, usage.ByNothing, usage.Filter{Counter: k.Counter})
 	if err != nil {
 		return ask, err
 	}
@@ -181,7 +174,7 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 		return ask, err
 	}
 	ask.Consequences = []ui.Consequence{
-		{Tone: ui.Bad, Number: ui.Count(day.Totals.Requests + day.Totals.Refused), Text: "calls were made with it today; such calls are refused from now on"},
+		{Tone: ui.Bad, Number: ui.Count(day[uuid.Nil].Requests + day[uuid.Nil].Refused), Text: "calls were made with it today; such calls are refused from now on"},
 		{Number: ui.Count(rest), Text: "other keys of this customer go on working"},
 		{Tone: ui.OK, Number: "0", Text: "calls under way are cut: they end as they are, and are billed"},
 	}

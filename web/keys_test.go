@@ -175,7 +175,7 @@ func TestRevokingAsksForTheNameAndSaysWhatHappens(t *testing.T) {
 	part.has(t, "<dialog", "Keep it working")
 	part.hasNot(t, "<main", "<html")
 	wrong := s.post(path, session, url.Values{"word": {"Production"}})
-	wrong.has(t, "not the key’s name", `value="Production"`)
+	wrong.has(t, "not the name", `value="Production"`)
 	if k, _ := s.tenants.APIKey(t.Context(), made.Tenant.ID, key.ID); wrong.status != http.StatusBadRequest || k.RevokedAt != nil {
 		t.Errorf("%d %v", wrong.status, k.RevokedAt)
 	}

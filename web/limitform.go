@@ -138,3 +138,12 @@ func rowed(err error, list string, from []int) error {
 	}
 	return &moved
 }
+
+// another is the form with one more empty row of limits.
+func (f form) another() form {
+	if i := f.rows("limits", "amount"); i < maxRows {
+		f.put(i, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay})
+		f.Set(row("limits", i, "amount"), "")
+	}
+	return f
+}

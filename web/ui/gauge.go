@@ -25,6 +25,15 @@ func (g Gauge) heldTo() float64   { return g.share(g.Used + g.Held) }
 func (g Gauge) post() float64     { return g.share(g.Limit) }
 func (g Gauge) refillTo() float64 { return max(0, g.usedTo()-float64(g.Refill)/g.scale()) }
 
+// Full is the share that is taken, above 1 where there is debt; 1 of a limit
+// that admits nothing.
+func (g Gauge) Full() float64 {
+	if g.Limit == 0 {
+		return 1
+	}
+	return float64(g.Used+g.Held+g.Debt) / float64(g.Limit)
+}
+
 // debtWidth is 10 to 18 pixels, not to scale.
 func (g Gauge) debtWidth() string {
 	return pixels(10 + 8*min(1, float64(g.Debt)/float64(max(g.Limit, 1))))
