@@ -75,7 +75,7 @@ func NewAPI(cfg config.API, log *slog.Logger) *API {
 // at once; a database that is not there is waited for.
 func (a *API) Run(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: patiently(a), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -159,7 +159,7 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	tail := slices.Concat(rec.Tail, ended)
 	books := usage.NewBooks(a.db, spool.Instance(), tail)
 	a.engine = limits.NewMemory(limits.MemoryOptions{
-		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && !rec.Clean, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot,
+		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && (!rec.Clean || len(rec.Snapshot) == 0), LastAlive: rec.LastAlive, Snapshot: rec.Snapshot,
 	})
 	reports := usage.NewReports(a.db, a.now)
 	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)

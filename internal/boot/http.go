@@ -1,11 +1,14 @@
 package boot
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,8 +17,13 @@ import (
 	"weir/internal/id"
 )
 
-// bodyPause is how long a client may take between two pieces of its body.
-const bodyPause = 30 * time.Second
+const (
+	bodyPause  = 30 * time.Second // between two pieces of a client's body
+	restPause  = 5 * time.Second  // for a body that nobody reads
+	writePause = 30 * time.Second // for a client to take a piece of an answer
+	writePiece = 64 << 10         // bytes
+	probePause = 500 * time.Millisecond
+)
 
 // ServeHTTP answers the probes itself, and the rest once the process is ready.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +32,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/livez":
 		writeStatus(w, http.StatusOK, "alive")
 	case r.URL.Path == "/readyz" && a.Ready():
-		a.readyz(w)
+		a.readyz(r.Context(), w)
 	case r.URL.Path == "/readyz":
 		writeStatus(w, http.StatusServiceUnavailable, "not ready")
 	case handler == nil:
@@ -40,12 +48,24 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // readyz names what is degraded; neither Postgres nor NATS makes a process that
 // has started unready.
-func (a *API) readyz(w http.ResponseWriter) {
-	status := "ready"
-	if err := a.spool.Health(); err != nil {
-		status = "degraded: the spool cannot be written"
+func (a *API) readyz(ctx context.Context, w http.ResponseWriter) {
+	ctx, cancel := context.WithTimeout(ctx, probePause)
+	defer cancel()
+	var degraded []string
+	if a.spool.Health() != nil {
+		degraded = append(degraded, "the spool cannot be written")
 	}
-	writeStatus(w, http.StatusOK, status)
+	if a.db.Ping(ctx) != nil {
+		degraded = append(degraded, "Postgres does not answer")
+	}
+	if !a.queue.Connected() {
+		degraded = append(degraded, "NATS is not connected")
+	}
+	if len(degraded) == 0 {
+		writeStatus(w, http.StatusOK, "ready")
+		return
+	}
+	writeStatus(w, http.StatusOK, "degraded: "+strings.Join(degraded, "; "))
 }
 
 func writeStatus(w http.ResponseWriter, status int, text string) {
@@ -111,13 +131,17 @@ func logged(log *slog.Logger) echo.MiddlewareFunc {
 	}
 }
 
-// patient lets a body come slowly, but not too slowly.
+// patient lets a body come slowly, but not too slowly, whether the handler
+// reads it or answers without.
 func patient(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &slowBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
+		if r.Body == nil || r.Body == http.NoBody {
+			return next(c)
 		}
+		body := &slowBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
+		r.Body = body
+		defer body.leave()
 		return next(c)
 	}
 }
@@ -127,13 +151,82 @@ func patient(next echo.HandlerFunc) echo.HandlerFunc {
 type slowBody struct {
 	io.ReadCloser
 	control *http.ResponseController
+	ended   bool
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyPause)) // where there is none, the server's own timeouts hold
+	b.deadline(bodyPause)
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		_ = b.control.SetReadDeadline(time.Time{})
+	if errors.Is(err, io.EOF) {
+		b.ended = true
+		_ = b.control.SetReadDeadline(time.Time{}) // as above
 	}
 	return n, err
+}
+
+// leave bounds how long the server waits for what the handler did not read,
+// which it throws away to use the connection again.
+func (b *slowBody) leave() {
+	if !b.ended {
+		b.deadline(restPause)
+	}
+}
+
+func (b *slowBody) deadline(d time.Duration) {
+	_ = b.control.SetReadDeadline(time.Now().Add(d)) // where there is none, the server's own timeouts hold
+}
+
+// patientWriter gives each piece of an answer a time in which the client has to
+// take it.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	managed bool // the handler sets deadlines of its own
+}
+
+// patiently serves h with patient writers.
+func patiently(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(&patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}, r)
+	})
+}
+
+func (w *patientWriter) Write(b []byte) (written int, err error) {
+	for {
+		piece := b[:min(len(b), writePiece)]
+		w.extend()
+		n, err := w.ResponseWriter.Write(piece)
+		written += n
+		if b = b[len(piece):]; err != nil || len(b) == 0 {
+			return written, err
+		}
+	}
+}
+
+// WriteHeader begins the answer, whose end the server may write by itself.
+func (w *patientWriter) WriteHeader(status int) {
+	w.extend()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// FlushError sends what is there.
+func (w *patientWriter) FlushError() error {
+	w.extend()
+	return w.control.Flush()
+}
+
+// SetWriteDeadline leaves deadlines to a handler that wants its own.
+func (w *patientWriter) SetWriteDeadline(t time.Time) error {
+	w.managed = true
+	return w.control.SetWriteDeadline(t)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *patientWriter) extend() {
+	if w.managed {
+		return
+	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(writePause)) // where there is none, writes do not hang
 }

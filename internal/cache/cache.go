@@ -57,9 +57,10 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if found && c.o.Now().Sub(e.read) < c.o.Fresh {
 		return e.value, nil
 	}
-	v, err, _ := c.flight.Do(fmt.Sprint(k), func() (any, error) {
+	loaded := c.flight.DoChan(fmt.Sprint(k), func() (any, error) {
 		return c.reload(context.WithoutCancel(ctx), k)
 	})
+	v, err := c.wait(ctx, loaded, found)
 	if err == nil {
 		return v.(V), nil
 	}
@@ -68,6 +69,29 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 	var zero V
 	return zero, err
+}
+
+// patience is how long a caller with an entry waits for a newer one. The load
+// goes on, for those who come later.
+const patience = 250 * time.Millisecond
+
+var errSlow = fault.New(fault.Unavailable, "database_unavailable", "The database is slow to answer. Try again in a few seconds.").After(5 * time.Second)
+
+func (c *Cache[K, V]) wait(ctx context.Context, loaded <-chan singleflight.Result, found bool) (any, error) {
+	var late <-chan time.Time
+	if found {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case r := <-loaded:
+		return r.Val, r.Err
+	case <-late:
+		return nil, errSlow
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (c *Cache[K, V]) reload(ctx context.Context, k K) (V, error) {

@@ -66,10 +66,12 @@ func (c *Client) Do(ctx context.Context, e Endpoint, method, path string, header
 	return resp, nil
 }
 
+// MaxModels is how many models of one provider key are kept.
+const MaxModels = 2000
+
 const (
 	verifyTimeout = 15 * time.Second
 	modelsLimit   = 4 << 20
-	maxModels     = 2000
 )
 
 // Models asks the provider which models the key may use: the live check of a
@@ -100,7 +102,7 @@ func (c *Client) Models(ctx context.Context, e Endpoint) ([]string, error) {
 	}
 	var models []string
 	for _, m := range list.Data {
-		if ValidModel(m.ID) && len(models) < maxModels {
+		if ValidModel(m.ID) && len(models) < MaxModels {
 			models = append(models, m.ID)
 		}
 	}

@@ -1,10 +1,10 @@
 package gateway
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"weir/internal/limits"
@@ -46,46 +46,46 @@ func (call *chatCall) allowance(input int64, plan []limits.Limit) int64 {
 }
 
 // guessJSON sums a guess over every string in a JSON value, with a fixed figure
-// for each message and each image, whose data is no text.
-func guessJSON(v jsontext.Value) int64 {
+// for each message and each image, whose data is no text. It keeps nothing but
+// where it stands.
+func guessJSON(v jsontext.Value) (n int64) {
 	if v == nil {
 		return 0
 	}
-	var tree any
-	if err := json.Unmarshal(v, &tree); err != nil {
-		return int64(len(v)) / 3
+	d := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), lenient)
+	for {
+		t, err := d.ReadToken()
+		if err != nil {
+			return n // the end; what is no JSON was refused before
+		}
+		switch t.Kind() {
+		case '"':
+			n += guessString(d, t)
+		case '0', 't', 'f':
+			n++
+		}
 	}
-	return guessTree(tree)
 }
 
-func guessTree(tree any) (n int64) {
-	switch t := tree.(type) {
-	case string:
-		return guess(t)
-	case float64, bool:
-		return 1
-	case []any:
-		for _, item := range t {
-			n += guessTree(item)
-		}
-	case map[string]any:
-		if _, isMessage := t["role"]; isMessage {
-			n += perMessage
-		}
-		for name, item := range t {
-			if name == "image_url" || name == "input_audio" || name == "file" {
-				n += perImage
-				continue
-			}
-			if name != "role" && name != "type" {
-				n += guessTree(item)
-			}
-			if _, text := item.(string); !text {
-				n++
-			}
-		}
+// guessString counts a string that was just read: a value by its text, a name
+// by what it stands for.
+func guessString(d *jsontext.Decoder, t jsontext.Token) int64 {
+	kind, length := d.StackIndex(d.StackDepth())
+	if kind != '{' || length%2 == 0 {
+		return guess(t.String())
 	}
-	return n
+	switch t.String() {
+	case "role":
+		_ = d.SkipValue() // its end shows at the next token
+		return perMessage
+	case "type":
+		_ = d.SkipValue()
+		return 0
+	case "image_url", "input_audio", "file":
+		_ = d.SkipValue()
+		return perImage
+	}
+	return 1
 }
 
 // guess estimates the tokens of a text without a vocabulary. Words of Latin

@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,11 +149,14 @@ func (k *caller) requestUUID() uuid.UUID {
 	return u
 }
 
+// credentialNames are query parameters in which people send keys elsewhere.
+var credentialNames = []string{"key", "api_key", "apikey", "api-key", "x-api-key", "access_token", "token"}
+
 // credential is the key of a call: a bearer token, or x-api-key as Anthropic's
 // SDKs send it. A key in the URL is refused without being read.
 func credential(r *http.Request) (string, error) {
-	for _, name := range []string{"key", "api_key", "apikey", "api-key", "access_token", "token"} {
-		if r.URL.Query().Has(name) {
+	for name, values := range r.URL.Query() {
+		if slices.Contains(credentialNames, strings.ToLower(name)) || slices.ContainsFunc(values, tenants.LooksLikeKey) {
 			return "", fault.New(fault.Invalid, "credential_in_url", "A credential in the URL ends up in logs. Send it as a header, and replace this one.")
 		}
 	}

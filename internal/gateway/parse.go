@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"mime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,16 +19,23 @@ import (
 // bodyLimit is the largest request body: room for a few images in base64.
 const bodyLimit = 32 << 20
 
+// maxChoices is the most answers that one call may ask for.
+const maxChoices = 128
+
 // chatCall is a chat completion as it was asked for.
 type chatCall struct {
 	body      *jsonbody.Object
 	model     string
 	stream    bool
 	wantUsage bool  // the client asked for the usage frame itself
+	choices   int64 // how many answers are asked for
 	maxOutput int64 // for all choices together; −1: not stated
 	endUser   string
 	tags      map[string]string
 }
+
+// steering are members with which a call would choose its way or credential.
+var steering = []string{"api_base", "base_url", "api_key"}
 
 // parseChat reads and checks a chat completion. What Weir does not know passes
 // through untouched; what could make Weir and the provider see different calls
@@ -48,8 +56,8 @@ func parseChat(c echo.Context) (chatCall, error) {
 	if call.body, err = jsonbody.ParseObject(raw); err != nil {
 		return call, err
 	}
-	for _, name := range []string{"api_base", "base_url", "api_key"} {
-		if call.body.Get(name) != nil {
+	for _, name := range call.body.Names() {
+		if slices.Contains(steering, strings.ToLower(name)) {
 			return call, jsonbody.Field("/"+name, "unsupported_parameter", "Where a call goes and with which credential is not the caller's to say; leave "+name+" out.")
 		}
 	}
@@ -81,7 +89,7 @@ func modelOf(o *jsonbody.Object) (string, error) {
 }
 
 func unknownModel(model string) error {
-	if !catalogue.ValidModel(model) {
+	if !catalogue.ValidModel(model) || keyLike.MatchString(model) {
 		model = "with this name"
 	}
 	return fault.New(fault.NotFound, "model_not_found", "There is no model "+model+" for this key. GET /v1/models lists what there is.").
@@ -101,11 +109,11 @@ func (call *chatCall) readOptions() (err error) {
 			return err
 		}
 	}
-	n, err := whole(call.body, "n", 1, 128)
+	n, err := whole(call.body, "n", 1, maxChoices)
 	if err != nil {
 		return err
 	}
-	call.maxOutput = -1
+	call.maxOutput, call.choices = -1, max(n, 1)
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		most, err := whole(call.body, name, 1, 1_000_000_000)
 		if err != nil {
@@ -152,6 +160,7 @@ func (call *chatCall) readLabels(header string) error {
 	for _, name := range []string{"safety_identifier", "user"} {
 		if v := call.body.Get(name); v != nil && v.Kind() == '"' && call.endUser == "" {
 			_ = json.Unmarshal(v, &call.endUser) // a string, as its kind says
+			call.endUser = strings.ToValidUTF8(call.endUser[:min(len(call.endUser), usage.MaxLabel)], "")
 		}
 	}
 	call.tags = map[string]string{}

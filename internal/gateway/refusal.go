@@ -94,7 +94,9 @@ func (s *Server) answerError(k *caller, err error) {
 		status, body = refuse(h, refusal)
 	case errors.As(err, &relay):
 		status, body = relay.status, relay.body
-		h.Set("x-should-retry", "false")
+		if status != http.StatusRequestTimeout && status != http.StatusConflict { // which SDKs try again by themselves
+			h.Set("x-should-retry", "false")
+		}
 	default:
 		status, body = s.fault(k, h, err)
 	}
@@ -144,7 +146,7 @@ func (s *Server) logFailure(ctx context.Context, k *caller, f *fault.Error) {
 // refuse tells a refusal: gateway.md's table, row by row.
 func refuse(h http.Header, e *refused) (int, openAIErrorBody) {
 	d := e.decision
-	binding := verdict.Binding(d)
+	binding := d.Binding()
 	body := openAIErrorBody{Message: verdict.Sentence(d, e.model)}
 	status, code, retry := http.StatusTooManyRequests, usage.RefusalCode(d), "true"
 	body.Type = "tokens"

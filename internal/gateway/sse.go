@@ -80,25 +80,31 @@ func field(line []byte, name string) ([]byte, bool) {
 func (s *sseReader) line() ([]byte, error) {
 	var line []byte
 	for {
-		c, err := s.r.ReadByte()
-		if err != nil {
+		if _, err := s.r.Peek(1); err != nil {
 			return nil, err
 		}
+		b, _ := s.r.Peek(s.r.Buffered())
 		if s.skipLF {
 			s.skipLF = false
-			if c == '\n' {
+			if b[0] == '\n' {
+				_, _ = s.r.Discard(1) // it is there
 				continue
 			}
 		}
-		switch c {
-		case '\r':
-			s.skipLF = true
-			return s.withoutBOM(line), nil
-		case '\n':
-			return s.withoutBOM(line), nil
+		end := bytes.IndexAny(b, "\r\n")
+		if end < 0 {
+			line = append(line, b...)
+			_, _ = s.r.Discard(len(b))
+		} else {
+			line = append(line, b[:end]...)
+			s.skipLF = b[end] == '\r'
+			_, _ = s.r.Discard(end + 1)
 		}
-		if line = append(line, c); len(line) > lineLimit {
+		if len(line) > lineLimit {
 			return nil, errLineTooLong
+		}
+		if end >= 0 {
+			return s.withoutBOM(line), nil
 		}
 	}
 }

@@ -25,6 +25,7 @@ const checkpointEvery = 2 * time.Second
 // chunk is what matters of one event of OpenAI's stream.
 type chunk struct {
 	Choices []struct {
+		Index int `json:"index"`
 		Delta struct {
 			Content   string         `json:"content"`
 			Refusal   string         `json:"refusal"`
@@ -42,9 +43,9 @@ type flow struct {
 	x          *exchange
 	w          *echo.Response
 	control    *http.ResponseController
-	gone       bool // the client takes nothing more
-	finished   bool // a choice said why it ended
-	done       bool // [DONE] came
+	gone       bool         // the client takes nothing more
+	choices    map[int]bool // by index: whether it said why it ended
+	done       bool         // [DONE] came
 	failed     string
 	usage      jsontext.Value
 	chunks     int64 // with text
@@ -61,7 +62,7 @@ func (x *exchange) stream(ctx context.Context, resp *http.Response) error {
 		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream.")
 	}
 	w := x.k.echo.Response()
-	f := &flow{x: x, w: w, control: http.NewResponseController(w), checkpoint: x.s.Now()}
+	f := &flow{x: x, w: w, choices: map[int]bool{}, control: http.NewResponseController(w), checkpoint: x.s.Now()}
 	verdict.Headers(w.Header(), x.k.states)
 	w.Header().Set(echo.HeaderContentType, "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -80,7 +81,7 @@ func (f *flow) copy(r *sseReader) error {
 			return err
 		}
 		if f.pass(e) {
-			f.write(e.text)
+			f.write(f.x.route.Endpoint.Secret.ScrubBytes(e.text))
 		}
 		if f.done || f.failed != "" {
 			return nil
@@ -99,7 +100,7 @@ func (f *flow) pass(e event) bool {
 		return false
 	}
 	var c chunk
-	if err := jsonx.Unmarshal(e.data, &c); err != nil {
+	if err := jsonx.Unmarshal(e.data, &c, lenient); err != nil {
 		return true
 	}
 	if present(c.Error) {
@@ -115,13 +116,26 @@ func (f *flow) pass(e event) bool {
 			f.chunks++
 			f.textBytes += int64(text)
 		}
-		f.finished = f.finished || choice.Finish != ""
+		if len(f.choices) < maxChoices {
+			f.choices[choice.Index] = f.choices[choice.Index] || choice.Finish != ""
+		}
 	}
 	if present(c.Usage) {
 		f.usage = c.Usage.Clone()
 		return len(c.Choices) > 0 || f.x.call.wantUsage
 	}
 	return true
+}
+
+// finished tells whether every choice that was asked for said why it ended:
+// then a provider that leaves out [DONE] is done all the same.
+func (f *flow) finished() bool {
+	for _, ended := range f.choices {
+		if !ended {
+			return false
+		}
+	}
+	return int64(len(f.choices)) >= f.x.call.choices
 }
 
 // streamed estimates the output so far: a piece is at least a token, and four
@@ -170,9 +184,11 @@ func (f *flow) leave() {
 func (f *flow) end(ctx context.Context, err error) error {
 	gone := f.gone || f.x.k.ctx.Err() != nil
 	tokens, why := readUsage(f.usage)
-	complete := err == nil && f.done || f.finished && f.failed == ""
+	complete := err == nil && f.done || f.finished() && f.failed == ""
 	switch {
 	case why == "":
+	case f.failed != "" && f.chunks == 0:
+		why = "" // an error instead of an answer used nothing, as in an answer that is no stream
 	case gone:
 		tokens, why = f.streamed(), "client_gone"
 	case !complete:

@@ -23,6 +23,10 @@ const (
 	errorLimit  = 64 << 10 // of an error's body
 )
 
+// lenient reads what every SDK reads too: a text that ends in half of a
+// surrogate pair is no reason to lose an answer.
+var lenient = jsontext.AllowInvalidUTF8(true)
+
 // whole passes on an answer that is not a stream.
 func (x *exchange) whole(ctx context.Context, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(x.watch.reader(resp.Body), answerLimit+1))
@@ -34,7 +38,7 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) error {
 		Error   jsontext.Value `json:"error"`
 		Choices jsontext.Value `json:"choices"`
 	}
-	if err := json.Unmarshal(body, &got); err != nil || len(body) > answerLimit {
+	if err := json.Unmarshal(body, &got, lenient); err != nil || jsontext.Value(body).Kind() != '{' || len(body) > answerLimit {
 		x.settle(usage.Result{Outcome: usage.ProviderError})
 		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer is not valid JSON, or is too large.").Because(err)
 	}
@@ -49,7 +53,7 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) error {
 	x.settle(usage.Result{Outcome: x.outcome(), Tokens: tokens, Estimated: why})
 	h := x.k.echo.Response().Header()
 	verdict.Headers(h, x.k.states)
-	return x.k.echo.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+	return x.k.echo.Blob(http.StatusOK, echo.MIMEApplicationJSON, x.route.Endpoint.Secret.ScrubBytes(body))
 }
 
 // outcome of a call that the provider served to the end.
@@ -93,7 +97,7 @@ func (x *exchange) rejected(resp *http.Response) error {
 
 // keyLike is what looks like somebody's credential in a provider's words; some
 // providers echo a part of it.
-var keyLike = regexp.MustCompile(`\b(sk|pk|rk|gsk|xai|csk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9_*\-.]{8,}`)
+var keyLike = regexp.MustCompile(`\b(sk|pk|rk|gsk|xai|csk|key|org|weir|AIza|Bearer)[-_ ]?[A-Za-z0-9_*\-.]{8,}`)
 
 // messageOf is the message in a provider's error body, or a word of our own
 // where it has none, with every credential replaced.
@@ -102,14 +106,14 @@ func messageOf(body []byte, secret keyring.Secret) string {
 		Error jsontext.Value `json:"error"`
 	}
 	message := "it gave no reason"
-	if json.Unmarshal(body, &e) == nil && present(e.Error) {
+	if json.Unmarshal(body, &e, lenient) == nil && present(e.Error) {
 		var object struct {
 			Message string `json:"message"`
 		}
-		if json.Unmarshal(e.Error, &object) == nil && object.Message != "" {
+		if json.Unmarshal(e.Error, &object, lenient) == nil && object.Message != "" {
 			message = object.Message
 		} else {
-			_ = json.Unmarshal(e.Error, &message) // some send a bare string
+			_ = json.Unmarshal(e.Error, &message, lenient) // some send a bare string
 		}
 	}
 	return scrubbed(message, secret)
@@ -129,7 +133,7 @@ func relayedBody(body []byte, message string, secret keyring.Secret) openAIError
 			Code  any     `json:"code"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(body, &e) // what is not there stays empty
+	_ = json.Unmarshal(body, &e, lenient) // what is not there stays empty
 	out := openAIErrorBody{Message: message, Type: "invalid_request_error"}
 	if e.Error.Type != "" {
 		out.Type = scrubbed(e.Error.Type, secret)

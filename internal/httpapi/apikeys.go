@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"weir/internal/auth"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/tenants"
@@ -62,6 +64,9 @@ func keyOf(k tenants.APIKey) keyJSON {
 }
 
 func addAPIKey(s *Server, r *request, _ none, b keyBody) (issuedKeyJSON, error) {
+	if err := grantable(r.caller, b.Scopes); err != nil {
+		return issuedKeyJSON{}, err
+	}
 	n := tenants.NewAPIKey{Kind: tenants.KeyKind(b.Kind), Name: b.Name, Test: b.Test, Scopes: b.Scopes, Models: b.Models, ExpiresAt: b.ExpiresAt, MaySettle: b.MaySettle}
 	var err error
 	if n.Limits, err = limitsFrom(b.Limits); err != nil {
@@ -75,6 +80,17 @@ func addAPIKey(s *Server, r *request, _ none, b keyBody) (issuedKeyJSON, error) 
 	}
 	k, err := s.tenants.AddAPIKey(r.ctx, r.tenant(), n)
 	return issuedKeyJSON{keyJSON: keyOf(k.APIKey), Secret: k.Secret}, err
+}
+
+// grantable refuses scopes that the caller does not have itself.
+func grantable(caller auth.Caller, scopes []string) error {
+	for i, s := range scopes {
+		if slices.Contains(tenants.Scopes, s) && !caller.May(s) {
+			return fault.New(fault.Forbidden, "wrong_scope", "A key cannot give a scope that it does not have itself: "+s+".").
+				With(fault.Field{Pointer: "/scopes/" + itoa(i), Code: "wrong_scope", Message: "The key that makes this one does not have this scope."})
+		}
+	}
+	return nil
 }
 
 func prefixes(list []string) (out []netip.Prefix, err error) {

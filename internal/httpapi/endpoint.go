@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -113,6 +114,8 @@ func bindQuery(c echo.Context, dst any) error {
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "unknown_field", Message: "There is no such query parameter."})
 		case len(values) > 1:
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "duplicate", Message: "This query parameter stands twice."})
+		case len(tenants.CheckText("", values[0])) > 0:
+			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "bad_characters", Message: "This holds control characters, or is not UTF-8."})
 		default:
 			field.SetString(values[0])
 		}
@@ -179,11 +182,14 @@ func permitted(caller auth.Caller, scope string) error {
 	return nil
 }
 
+// credentialNames are query parameters in which people send keys elsewhere.
+var credentialNames = []string{"key", "apikey", "api-key", "x-api-key", "access_token", "token"}
+
 // bearer is the credential of the Authorization header. A key in the URL is
 // refused without being read.
 func bearer(r *http.Request) (string, error) {
-	for _, name := range []string{"key", "api_key", "apikey", "access_token", "token"} {
-		if r.URL.Query().Has(name) {
+	for name, values := range r.URL.Query() {
+		if slices.Contains(credentialNames, strings.ToLower(name)) || slices.ContainsFunc(values, tenants.LooksLikeKey) {
 			return "", fault.New(fault.Invalid, "credential_in_url", "A credential in the URL ends up in logs. Send it as a header, and replace this one.")
 		}
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -87,7 +88,7 @@ func (s *Server) faultOf(err error) *fault.Error {
 }
 
 func (s *Server) logFailure(c echo.Context, f *fault.Error, status int) {
-	if status < 500 {
+	if status < 500 || errors.Is(f, context.Canceled) {
 		return
 	}
 	level := slog.LevelWarn

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -94,6 +95,10 @@ func refusal(r *request, d limits.Decision, model string, withProviders bool) er
 func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 	if err := b.check(); err != nil {
 		return usage.Call{}, err
+	}
+	if only := r.caller.Key.Models; only != nil && b.Model != "" && !slices.Contains(only, b.Model) {
+		return usage.Call{}, fault.New(fault.Forbidden, "model_not_allowed", "This key may not use this model.").
+			With(fault.Field{Pointer: "/model", Code: "model_not_allowed", Message: "This key may not use this model."})
 	}
 	customer, err := r.decidesFor(b)
 	if err != nil {
@@ -259,15 +264,18 @@ func cancel(s *Server, r *request, _ none, _ none) (settledJSON, error) {
 
 // mayEnd lets management keys settle, and customer keys only what is their
 // own, where their key allows it: otherwise a customer could bill itself
-// nothing.
+// nothing. A client token settles nothing.
 func (r *request) mayEnd(s *Server, call uuid.UUID) error {
 	if r.caller.Key.Kind == tenants.Management {
 		return nil
 	}
-	if owner, known := s.meter.Owner(r.tenant(), call); !known || owner != r.caller.Key.Customer {
+	owner, err := s.meter.Owner(r.ctx, r.tenant(), call)
+	switch {
+	case err != nil:
+		return err
+	case owner != r.caller.Key.Customer:
 		return noReservation()
-	}
-	if r.caller.Key.MaySettle {
+	case r.caller.Key.MaySettle && r.caller.Token == nil:
 		return nil
 	}
 	return fault.New(fault.Forbidden, "settle_not_allowed", "This customer key may reserve, but not settle: settle with a management key, or make the key with may_settle.")
@@ -303,7 +311,9 @@ func extend(s *Server, r *request, _ none, b extendBody) (extendedJSON, error) {
 	if err != nil {
 		return extendedJSON{}, noReservation()
 	}
-	if owner, known := s.meter.Owner(r.tenant(), call); !known || r.caller.Key.Kind == tenants.ForCustomer && owner != r.caller.Key.Customer {
+	if owner, err := s.meter.Owner(r.ctx, r.tenant(), call); err != nil {
+		return extendedJSON{}, err
+	} else if r.caller.Key.Kind == tenants.ForCustomer && owner != r.caller.Key.Customer {
 		return extendedJSON{}, noReservation()
 	}
 	if b.TTLSeconds == nil || *b.TTLSeconds < 1 || *b.TTLSeconds > 3600 {
@@ -341,6 +351,9 @@ func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
 	list := append([]limits.Limit{}, contract.Limits...)
 	if r.caller.Key.Kind == tenants.ForCustomer {
 		list = append(list, r.caller.Key.Limits...)
+	}
+	if r.caller.Key.Test {
+		list = usage.TestPlan(list)
 	}
 	states, err := s.limits.Live(r.ctx, r.tenant(), list, q.Model)
 	if err != nil {

@@ -8,6 +8,7 @@
 package jsonbody
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,9 @@ import (
 
 // Read takes a body of at most limit bytes. A larger one is TooLarge.
 func Read(r io.Reader, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	var buf bytes.Buffer
+	_, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+	b := buf.Bytes()
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "body_unreadable", "The request's body ended early or could not be read.").Because(err)
 	}

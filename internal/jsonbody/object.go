@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,21 +32,19 @@ func ParseObject(body []byte) (*Object, error) {
 	if depth(body) > maxDepth {
 		return nil, one("", "too_deep", "The JSON is nested more than 64 levels deep.")
 	}
-	// The decoder refuses duplicates at every depth, bad UTF-8, and, through the
-	// final read, anything that follows the value.
-	d := jsontext.NewDecoder(bytes.NewReader(body))
-	value, err := d.ReadValue()
-	if err != nil {
+	// The decoder refuses duplicates at every depth and bad UTF-8.
+	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+	kind := d.PeekKind()
+	if err := d.SkipValue(); err != nil {
 		return nil, parseFault(err)
 	}
-	value = value.Clone()
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+	if len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
 		return nil, one("", "bad_json", "Something follows the JSON value; send one object.")
 	}
-	if value.Kind() != '{' {
+	if kind != '{' {
 		return nil, one("", "wrong_type", "The body must be a JSON object.")
 	}
-	return members(value, "")
+	return members(body, "")
 }
 
 func parseFault(err error) error {
@@ -58,10 +55,13 @@ func parseFault(err error) error {
 	return one("", "bad_json", "The body is not valid JSON.")
 }
 
-// members reads an object that stands at a pointer.
-func members(object jsontext.Value, at string) (*Object, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(object))
-	_, _ = d.ReadToken() // {
+// members reads a valid object that stands at a pointer. Values are parts of
+// its text, not copies.
+func members(object []byte, at string) (*Object, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object))
+	if _, err := d.ReadToken(); err != nil { // {
+		return nil, parseFault(err)
+	}
 	o := &Object{}
 	folded := map[string]string{}
 	for d.PeekKind() != '}' {
@@ -70,11 +70,9 @@ func members(object jsontext.Value, at string) (*Object, error) {
 			return nil, parseFault(err)
 		}
 		m := member{name: name.String()}
-		value, err := d.ReadValue()
-		if err != nil {
+		if m.value, err = next(d, object); err != nil {
 			return nil, parseFault(err)
 		}
-		m.value = value.Clone()
 		key := strings.ToLower(m.name)
 		if other, twice := folded[key]; twice {
 			return nil, one(at+"/"+escape(m.name), "ambiguous_json", fmt.Sprintf("%q and %q differ in case only; send one of them.", other, m.name))
@@ -85,6 +83,16 @@ func members(object jsontext.Value, at string) (*Object, error) {
 		}
 	}
 	return o, nil
+}
+
+// next skips the decoder over a value and returns its text.
+func next(d *jsontext.Decoder, text []byte) (jsontext.Value, error) {
+	d.PeekKind() // over the colon and white space before it
+	from := d.InputOffset()
+	if err := d.SkipValue(); err != nil {
+		return nil, err
+	}
+	return bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:"), nil
 }
 
 // escape writes a name as a segment of a JSON pointer.

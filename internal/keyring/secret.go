@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -37,6 +38,14 @@ func (s Secret) Scrub(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, s.value, redacted)
+}
+
+// ScrubBytes is Scrub for bytes; text without the secret is returned as it is.
+func (s Secret) ScrubBytes(text []byte) []byte {
+	if len(s.value) < 4 || !bytes.Contains(text, []byte(s.value)) {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte(s.value), []byte(redacted))
 }
 
 // Last4 is what may be shown of it. A secret of fewer than 12 characters shows

@@ -48,6 +48,18 @@ type Decision struct {
 	ProviderFull bool // the plan has room, no candidate has
 }
 
+// Binding is the refusing ledger that decides a refusal: one that can never
+// admit the call, else the one with the longest wait. The decision refused.
+func (d Decision) Binding() State {
+	best := d.Violations[0]
+	for _, v := range d.Violations {
+		if v.Never && !best.Never || v.Never == best.Never && v.RetryAfter > best.RetryAfter {
+			best = v
+		}
+	}
+	return best
+}
+
 // State is one ledger at an instant. For a bucket and a calendar window
 // Used + Held + Remaining − Debt is the ceiling.
 type State struct {

@@ -1,6 +1,8 @@
 package limits
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -154,12 +156,22 @@ func (l Limit) Ledger(model string) string {
 	return b.String()
 }
 
-// models is the set of patterns in one spelling, whatever order they came in.
+// longestModels is how long the patterns may stand in a ledger's name as they
+// are, in bytes.
+const longestModels = 128
+
+// models is the set of patterns in one spelling, whatever order they came in; a
+// long one by its SHA-256.
 func (l Limit) models() string {
-	if len(l.Models) < 2 {
-		return strings.Join(l.Models, ",")
+	s := strings.Join(l.Models, ",")
+	if len(l.Models) > 1 {
+		s = strings.Join(slices.Sorted(slices.Values(l.Models)), ",")
 	}
-	return strings.Join(slices.Sorted(slices.Values(l.Models)), ",")
+	if len(s) > longestModels {
+		sum := sha256.Sum256([]byte(s))
+		return "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return s
 }
 
 // Applies tells whether a call for model is charged to this limit: no patterns,

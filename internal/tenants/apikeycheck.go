@@ -20,6 +20,11 @@ var Scopes = []string{
 	"api-keys:read", "api-keys:write", "usage:read", "requests:read", "decisions:write",
 }
 
+const (
+	latestExpiry = 50 // years
+	maxKeyModels = 200
+)
+
 // checked returns n with defaults, or every field that is wrong.
 func (n NewAPIKey) checked(now time.Time) (NewAPIKey, error) {
 	wrong := CheckName("/name", n.Name)
@@ -29,8 +34,14 @@ func (n NewAPIKey) checked(now time.Time) (NewAPIKey, error) {
 			wrong = append(wrong, fault.Field{Pointer: fmt.Sprintf("/models/%d", i), Code: "bad_model", Message: "This is not a model name."})
 		}
 	}
+	if len(n.Models) > maxKeyModels {
+		wrong = append(wrong, fault.Field{Pointer: "/models", Code: "too_many", Message: "A key names at most 200 models."})
+	}
 	if n.Models != nil && len(n.Models) == 0 {
 		wrong = append(wrong, fault.Field{Pointer: "/models", Code: "empty", Message: "An empty list would allow no model; leave it out to allow all."})
+	}
+	if n.ExpiresAt != nil && n.ExpiresAt.After(now.AddDate(latestExpiry, 0, 0)) {
+		wrong = append(wrong, fault.Field{Pointer: "/expires_at", Code: "too_late", Message: "The expiry may lie at most 50 years ahead; leave it out for none."})
 	}
 	if n.ExpiresAt != nil && !n.ExpiresAt.After(now) {
 		wrong = append(wrong, fault.Field{Pointer: "/expires_at", Code: "in_the_past", Message: "The expiry must lie in the future."})

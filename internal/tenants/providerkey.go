@@ -171,6 +171,9 @@ func checkModels(models []string) (wrong []fault.Field) {
 	if models != nil && len(models) == 0 {
 		wrong = append(wrong, fault.Field{Pointer: "/models", Code: "empty", Message: "An empty list would reach no model; leave it out to have the models discovered."})
 	}
+	if len(models) > catalogue.MaxModels {
+		wrong = append(wrong, fault.Field{Pointer: "/models", Code: "too_many", Message: "A provider key lists at most 2,000 models."})
+	}
 	for i, m := range models {
 		if !catalogue.ValidModel(m) {
 			wrong = append(wrong, fault.Field{Pointer: "/models/" + strconv.Itoa(i), Code: "bad_model", Message: "This is not a model name."})

@@ -60,6 +60,12 @@ func WellFormed(s string) bool {
 	return checksum(body) == sum
 }
 
+// LooksLikeKey tells whether s begins as an API key does, right or wrong: it
+// belongs into no URL and no message.
+func LooksLikeKey(s string) bool {
+	return strings.HasPrefix(s, LivePrefix) || strings.HasPrefix(s, TestPrefix)
+}
+
 // HashSecret is how a secret is kept and found: its SHA-256. A secret has 178
 // random bits, so no salt and no slow hash is needed.
 func HashSecret(s string) []byte {

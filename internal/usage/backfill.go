@@ -37,7 +37,7 @@ func (w *Worker) Backfill(ctx context.Context, instance uuid.UUID, events []Even
 
 // Refusing is e as the event of a call that d did not admit.
 func (e Event) Refusing(d limits.Decision) Event {
-	first := d.Violations[0].Limit
+	first := d.Binding().Limit
 	e.Outcome, e.Requests, e.Refused = Outcome(refusedPrefix+string(first.Dimension)+"_"+string(first.Window)), 0, 1
 	e.Refusal = &Refusal{Code: RefusalCode(d), RetryAfter: d.RetryAfter}
 	for _, v := range d.Violations {

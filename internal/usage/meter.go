@@ -158,21 +158,21 @@ func (c Call) event(d limits.Decision) Event {
 	}
 }
 
-// RefusalCode is the stable code of a refusal, by what refuses first:
+// RefusalCode is the stable code of a refusal, by the ledger that decides it:
 // request_too_large, provider_capacity, concurrency_limit_exceeded,
 // daily_cap_reached, spend_cap_reached, or rate_limit_exceeded.
 func RefusalCode(d limits.Decision) string {
-	first := d.Violations[0].Limit
+	binding := d.Binding().Limit
 	switch {
-	case d.ProviderFull:
-		return "provider_capacity"
 	case d.TooLarge:
 		return "request_too_large"
-	case first.Dimension == limits.DimensionConcurrency:
+	case d.ProviderFull:
+		return "provider_capacity"
+	case binding.Dimension == limits.DimensionConcurrency:
 		return "concurrency_limit_exceeded"
-	case first.Dimension == limits.DimensionSpend:
+	case binding.Dimension == limits.DimensionSpend:
 		return "spend_cap_reached"
-	case first.Policy == limits.PolicyCalendar:
+	case binding.Policy == limits.PolicyCalendar:
 		return "daily_cap_reached"
 	}
 	return "rate_limit_exceeded"

@@ -167,15 +167,18 @@ func correctionID(of uuid.UUID) uuid.UUID {
 	return u
 }
 
-// Owner is the customer of a call that is open or remembered here.
-func (m *Meter) Owner(tenant, call uuid.UUID) (customer uuid.UUID, known bool) {
+// Owner is the customer of a reservation. NotFound is an id that is unknown,
+// another tenant's, or no reservation.
+func (m *Meter) Owner(ctx context.Context, tenant, call uuid.UUID) (customer uuid.UUID, err error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	c := m.calls[call]
+	m.mu.Unlock()
 	if c == nil || c.admission.Event.Tenant != tenant {
-		return uuid.Nil, false
+		if c, err = m.recalled(ctx, tenant, call); err != nil {
+			return uuid.Nil, err
+		}
 	}
-	return c.admission.Event.Customer, true
+	return c.admission.Event.Customer, nil
 }
 
 // Extend moves the end of an open reservation to until, never nearer, and

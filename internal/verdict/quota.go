@@ -51,23 +51,14 @@ func All(states []limits.State, withProviders bool) []Limit {
 	return out
 }
 
-// Binding is the refusing limit that decides the wait: one that can never admit
-// the call, else the one with the longest wait.
-func Binding(d limits.Decision) limits.State {
-	best := d.Violations[0]
-	for _, v := range d.Violations {
-		if v.Never && !best.Never || v.Never == best.Never && v.RetryAfter > best.RetryAfter {
-			best = v
-		}
-	}
-	return best
-}
-
 // Sentence says a refusal as a person understands it: "Rate limit reached for
 // gpt-4o in plan Starter on tokens per minute: limit 200000, used 192548,
 // requested 8218. Try again in 230ms."
 func Sentence(d limits.Decision, model string) string {
-	s := Binding(d)
+	s := d.Binding()
+	if d.ProviderFull && d.TooLarge {
+		return fmt.Sprintf("Request too large for %s: no provider key behind it can ever take a call of this size. Send less.", model)
+	}
 	if d.ProviderFull {
 		return fmt.Sprintf("Every provider key for %s is at its limit right now. Try again in %s.", model, Duration(d.RetryAfter))
 	}

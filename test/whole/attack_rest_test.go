@@ -57,3 +57,26 @@ func TestAnExtensionAnswersWhenTheReservationReallyEnds(t *testing.T) {
 		t.Fatalf("it ends at %s still, the answer says %s", was, a.Text("expires_at"))
 	}
 }
+
+func TestAKeyGivesNobodyAScopeThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	narrow := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "keys only", "scopes": ["api-keys:write"]}`).Text("secret")
+	weir.Want(t, 403, "GET", "/api/v1/usage", narrow, nil)
+	for _, scopes := range []string{`["*"]`, `["usage:read"]`, `["api-keys:write", "provider-keys:write"]`} {
+		if a := weir.Call(t, "POST", "/api/v1/api-keys", narrow, `{"kind": "management", "name": "more", "scopes": `+scopes+`}`); a.Status != 403 {
+			t.Errorf("a key with api-keys:write alone made one with %s: %d", scopes, a.Status)
+		}
+	}
+}
+
+func TestNoExpiryMakesTheListOfKeysUnreadable(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	for _, at := range []string{"9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.999999999Z"} {
+		weir.Call(t, "POST", "/api/v1/api-keys", w.ManagementKey, fmt.Sprintf(`{"kind": "management", "name": "far", "scopes": ["*"], "expires_at": %q}`, at))
+		if a := weir.Call(t, "GET", "/api/v1/api-keys", w.ManagementKey, nil); a.Status != 200 {
+			t.Fatalf("after a key that expires at %s: %s", at, a)
+		}
+	}
+}
