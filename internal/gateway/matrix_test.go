@@ -392,7 +392,7 @@ func clientDoesNotRead(t *testing.T, s *stack.Stack) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != 200 {
+	if resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status)
 	}
 	stack.Eventually(t, 20*time.Second, func() string {

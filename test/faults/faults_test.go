@@ -43,6 +43,9 @@ func killUnderLoad(t *testing.T, kills int) {
 	l.run(*seed)
 	for i := range kills {
 		l.await(5 + random.IntN(150))
+		if i == kills/2 {
+			l.awaitCheckpoint()
+		}
 		began := time.Now()
 		if err := kill(s, random); err != nil {
 			t.Fatalf("kill %d: %v", i+1, err)
@@ -80,8 +83,10 @@ func kill(s *stack.Stack, random *rand.Rand) error {
 func limited(t *testing.T, s *stack.Stack, up *upstreamtest.Upstream) stack.World {
 	t.Helper()
 	wide := []stack.Limit{
-		{Dimension: "requests", Window: "day", Amount: 1_000_000}, {Dimension: "tokens", Window: "month", Amount: 1_000_000_000},
-		{Dimension: "output_tokens", Window: "day", Amount: 1_000_000_000}, {Dimension: "concurrency", Window: "none", Amount: 1000},
+		{Dimension: "requests", Window: "day", Amount: 1_000_000},
+		{Dimension: "tokens", Window: "month", Amount: 1_000_000_000},
+		{Dimension: "output_tokens", Window: "day", Amount: 1_000_000_000},
+		{Dimension: "concurrency", Window: "none", Amount: 1000},
 	}
 	return s.Setup(t, stack.Options{
 		Upstream: up, Zone: stack.MiddayZone(), Plan: wide, KeyLimit: wide, ProviderLimit: wide,

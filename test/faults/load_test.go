@@ -28,6 +28,7 @@ type load struct {
 	ledger *ledger
 
 	ops     atomic.Int64
+	began   atomic.Int64 // when the long stream that runs began, in Unix nanoseconds; 0: none runs
 	stop    atomic.Bool
 	running sync.WaitGroup
 
@@ -40,6 +41,11 @@ type load struct {
 // run starts the clients. Each has random choices of its own.
 func (l *load) run(seed uint64) {
 	l.up = make(chan struct{})
+	l.running.Go(func() {
+		for !l.stop.Load() {
+			l.longStream()
+		}
+	})
 	for i := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		l.running.Go(func() {
@@ -57,6 +63,33 @@ func (l *load) resume() {
 	close(l.up)
 	l.up = make(chan struct{})
 	l.restarts++
+}
+
+// longStream makes one call that takes some seconds, long enough to be written
+// down while it runs.
+func (l *load) longStream() {
+	up := l.next()
+	o := op{kind: "stream", words: 80, pause: 50}
+	o.user = o.name(l.ops.Add(1))
+	l.began.Store(time.Now().UnixNano())
+	cut := l.chat(&o)
+	l.began.Store(0)
+	if l.note(o, cut); cut {
+		<-up
+	}
+}
+
+// awaitCheckpoint waits until a stream has been running for so long that it was
+// written down what it had used.
+func (l *load) awaitCheckpoint() {
+	l.t.Helper()
+	stack.Eventually(l.t, time.Minute, func() string {
+		began := l.began.Load()
+		if age := time.Since(time.Unix(0, began)); began == 0 || age < 2500*time.Millisecond {
+			return "no stream is old enough"
+		}
+		return ""
+	})
 }
 
 // next is closed when everything has been started again the next time.
@@ -103,10 +136,11 @@ func (l *load) step(random *rand.Rand) {
 		return
 	}
 	o := newOp(l.ops.Add(1), random)
-	cut := false
-	if o.kind == "chat" || o.kind == "stream" {
+	var cut bool
+	switch o.kind {
+	case "chat", "stream":
 		cut = l.chat(&o)
-	} else {
+	default:
 		cut = l.decide(&o, up)
 	}
 	l.note(o, cut)

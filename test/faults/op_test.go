@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"time"
 
 	"weir/internal/limits"
 )
@@ -28,27 +27,26 @@ type op struct {
 	handed bool           // its client will end it later
 	seen   *limits.Tokens // the usage that the client was told, or settled with
 
-	reserved    time.Time
 	reservation string // its id, once the client knows it
-	expired     bool   // the client was told that it had expired, and was not corrected
-	late        bool   // … and was corrected
+	late        bool   // the client was told that it had expired, and was corrected
 	failed      bool   // it was answered as no call may be
 }
 
-// newOp chooses a call. Most are short; some streams are long enough to be
-// written down while they run.
+// newOp chooses a call, a short one.
 func newOp(n int64, random *rand.Rand) op {
 	kinds := []string{"chat", "chat", "chat", "stream", "stream", "stream", "settle", "settle", "hold", "cancel", "abandon", "late"}
 	o := op{kind: kinds[random.IntN(len(kinds))], words: 1 + random.IntN(20), delay: random.IntN(30), pause: random.IntN(8), ttl: 6}
-	switch {
-	case o.kind == "stream" && random.IntN(10) == 0:
-		o.words, o.pause = 60, 50+random.IntN(30)
-	case o.kind == "abandon", o.kind == "late":
+	if o.kind == "abandon" || o.kind == "late" {
 		o.ttl = 1
 	}
 	o.actual, o.prompt = random.Int64N(2*maxOutput), strings.Repeat("a weir ", random.IntN(20))
-	o.user = fmt.Sprintf("%d-%s-%d-%d-%d", n, o.kind, o.words, o.delay, o.pause)
+	o.user = o.name(n)
 	return o
+}
+
+// name says in the call itself how the provider is to answer it.
+func (o *op) name(n int64) string {
+	return fmt.Sprintf("%d-%s-%d-%d-%d", n, o.kind, o.words, o.delay, o.pause)
 }
 
 // parseOp reads what the name of a call says.
