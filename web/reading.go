@@ -6,4 +6,6 @@ import "github.com/labstack/echo/v4"
 func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/usage", p.page("", p.usagePage))
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
+	p.get(e, "/requests", p.page("", p.requestsPage))
+	p.get(e, "/requests/:id", p.page("", p.requestPage))
 }
