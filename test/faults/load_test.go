@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -198,7 +199,7 @@ func scriptOf(c upstreamtest.Call) upstreamtest.Script {
 		return upstreamtest.Script{}
 	}
 	return upstreamtest.Script{
-		Words: make([]string, o.words), Delay: time.Duration(o.delay) * time.Millisecond, Pause: time.Duration(o.pause) * time.Millisecond,
+		Words: slices.Repeat([]string{"w "}, o.words), Delay: time.Duration(o.delay) * time.Millisecond, Pause: time.Duration(o.pause) * time.Millisecond,
 		Usage: fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}`,
 			promptTokens, o.words, promptTokens+o.words, o.words%5, o.words%3),
 	}
