@@ -8,14 +8,16 @@ import (
 
 // dones are what a page can say was done, by the word in its address.
 var dones = map[string]string{
-	"provider-added":   "The key is stored, sealed.",
-	"provider-checked": "The provider was asked again.",
-	"provider-removed": "The provider key is removed, and its secret forgotten.",
-	"plan-saved":       "The draft is kept. It changes nobody until it is published.",
-	"plan-published":   "The version is published. Who is on an earlier one stays there.",
-	"customer-added":   "The customer is made. It needs a plan and a key before its first call.",
-	"subscribed":       "The customer is on the plan from now on.",
-	"key-revoked":      "The key is revoked. It stops working within a second.",
+	"provider-added":      "The key is stored, sealed.",
+	"provider-checked":    "The provider was asked again.",
+	"provider-removed":    "The provider key is removed, and its secret forgotten.",
+	"plan-saved":          "The draft is kept. It changes nobody until it is published.",
+	"plan-published":      "The version is published. Who is on an earlier one stays there.",
+	"customer-added":      "The customer is made. It needs a plan and a key before its first call.",
+	"customer-subscribed": "The customer is made, and on the plan from now on. It needs a key before its first call.",
+	"customer-alone":      "The customer is made, but could not be put on that plan. Choose one here.",
+	"subscribed":          "The customer is on the plan from now on.",
+	"key-revoked":         "The key is revoked. It stops working within a second.",
 }
 
 // done leads to a page that says what was done.

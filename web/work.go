@@ -5,6 +5,11 @@ import "github.com/labstack/echo/v4"
 // mountWork puts the pages on e by which a tenant is run: what they show and
 // change, and the right that each needs.
 func (p *Pages) mountWork(e *echo.Echo) {
+	p.get(e, "/customers", p.page(seeCustomers, p.customers))
+	p.get(e, "/customers/new", p.page(changeCustomers, p.newCustomer))
+	p.post(e, "/customers", p.page(changeCustomers, p.addCustomer))
+	p.get(e, "/customers/:id", p.page(seeCustomers, p.customer))
+	p.post(e, "/customers/:id/plan", p.page(changePlans, p.subscribe))
 	p.get(e, "/providers", p.page(seeProviderKeys, p.providers))
 	p.get(e, "/providers/new", p.page(seeProviderKeys, p.newProvider))
 	p.post(e, "/providers", p.page(seeProviderKeys, p.addProvider))
