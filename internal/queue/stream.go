@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,7 +32,7 @@ func Subject(shard int) string { return fmt.Sprintf("usage.v1.%d", shard) }
 // messages) means that workers are behind and nothing else. History is kept by
 // the instances and by Postgres, not here.
 func (c *Conn) EnsureStream(ctx context.Context) error {
-	_, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	want := jetstream.StreamConfig{
 		Name:       stream,
 		Subjects:   []string{subjects},
 		Retention:  jetstream.WorkQueuePolicy,
@@ -41,11 +42,25 @@ func (c *Conn) EnsureStream(ctx context.Context) error {
 		MaxMsgSize: maxMessage,
 		Duplicates: duplicateWindow,
 		Replicas:   c.o.Replicas,
-	})
+	}
+	s, err := c.js.Stream(ctx, stream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		_, err = c.js.CreateStream(ctx, want) // one that was made meanwhile is as good
+	case err == nil && differs(s.CachedInfo().Config, want):
+		_, err = c.js.UpdateStream(ctx, want)
+	}
 	if err != nil {
 		return unavailable(err)
 	}
 	return nil
+}
+
+// differs tells whether a stream is not as it must be. An update that changes
+// nothing is not asked for: the server does work for it.
+func differs(is, want jetstream.StreamConfig) bool {
+	return !slices.Equal(is.Subjects, want.Subjects) || is.Retention != want.Retention || is.Discard != want.Discard ||
+		is.MaxBytes != want.MaxBytes || is.MaxMsgSize != want.MaxMsgSize || is.Duplicates != want.Duplicates || is.Replicas != want.Replicas
 }
 
 // Waiting is how many messages of a subject no worker has finished; 0 when the
