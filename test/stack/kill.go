@@ -1,8 +1,10 @@
 package stack
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -76,4 +78,25 @@ func children(of int) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// endWithUs has a process end as by Ctrl-C when the test's own process ends,
+// however that does: a shell waits for the end of a pipe that only we hold. What
+// it returns calls that off.
+func endWithUs(pid int) (off func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	sh := exec.CommandContext(context.Background(), "/bin/sh", "-c", `read -r _; kill -INT "$0"`, strconv.Itoa(pid))
+	sh.Stdin, sh.SysProcAttr = r, &syscall.SysProcAttr{Setpgid: true}
+	if err := sh.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return func() {
+		_ = sh.Process.Kill() // before the pipe ends: the number may be another's by now
+		_ = sh.Wait()
+		_ = w.Close()
+	}, nil
 }

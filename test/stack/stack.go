@@ -27,6 +27,7 @@ type Stack struct {
 	Port string   // where to listen; "0", the default, is any free port, another one at every start
 	Env  []string // more settings, "NAME=value"
 	http *http.Client
+	home string // to remove with the data; "": none
 
 	cmd   *exec.Cmd
 	ready chan string   // the address, once
@@ -61,7 +62,9 @@ func New() (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return At(filepath.Join(dir, "data")), os.Chmod(dir, 0o755)
+	s := At(filepath.Join(dir, "data"))
+	s.home = dir
+	return s, os.Chmod(dir, 0o755)
 }
 
 // At is an installation in a folder that may have data already.
@@ -95,9 +98,13 @@ func (s *Stack) Launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	orphaned, err := endWithUs(cmd.Process.Pid)
+	if err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
 	s.cmd, s.gone, s.ready = cmd, make(chan struct{}), make(chan string, 1)
 	s.setBase("")
-	go s.follow(stdout)
+	go s.follow(stdout, orphaned)
 	return nil
 }
 
@@ -133,7 +140,7 @@ func (s *Stack) environ(more ...string) []string {
 }
 
 // follow reads what the process prints until it ends.
-func (s *Stack) follow(stdout io.Reader) {
+func (s *Stack) follow(stdout io.Reader, orphaned func()) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -143,6 +150,7 @@ func (s *Stack) follow(stdout io.Reader) {
 		}
 	}
 	s.exit = s.cmd.Wait()
+	orphaned()
 	close(s.gone)
 }
 
@@ -190,5 +198,9 @@ func (s *Stack) Remove() error {
 	err := s.Kill()
 	s.http.CloseIdleConnections()
 	server, _ := filepath.EvalSymlinks(filepath.Join(s.Dir, "postgres", "server")) // elsewhere when a folder above is closed
-	return errors.Join(err, os.RemoveAll(server), os.RemoveAll(s.Dir))
+	err = errors.Join(err, os.RemoveAll(server), os.RemoveAll(s.Dir))
+	if s.home != "" {
+		err = errors.Join(err, os.RemoveAll(s.home))
+	}
+	return err
 }
