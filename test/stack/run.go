@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// Run starts a stack for all tests of a package, hands it over, and runs them.
-// It returns what TestMain exits with: also not 0 where the stack does not stop
+// Run starts a stack with more settings ("NAME=value") for all tests of a
+// package, hands it over, and runs them. It returns what TestMain exits with: also not 0 where the stack does not stop
 // cleanly or has printed what none may print.
-func Run(m *testing.M, use func(*Stack)) int {
+func Run(m *testing.M, use func(*Stack), env ...string) int {
 	defer RemoveBin()
 	s, err := New()
 	if err != nil {
 		return complain(err)
 	}
+	s.Env = env
 	defer func() { _ = s.Remove() }() // what is left is in the system's folder for such things
 	if err := s.Start(); err != nil {
 		return complain(err)

@@ -93,7 +93,11 @@ func (c *canary) fail(up *upstreamtest.Upstream) {
 	c.look("stream", c.do("POST", "/v1/chat/completions", c.w.Key, stream))
 	c.look("stream", c.do("POST", "/v1/chat/completions", c.w.Key, stream))
 	c.request = c.do("POST", "/v1/chat/completions", c.w.Key, chat("test-small")).Header.Get("X-Request-Id")
-	for _, key := range []string{c.secrets["API key nobody has"], c.w.Key + "x", c.w.ManagementKey, "Bearer " + c.w.Key} {
+	token := c.do("POST", "/v1/client-tokens", c.w.Key, `{"expires_in": 900}`).Text("token")
+	if c.secrets["client token"] = token; c.do("POST", "/v1/chat/completions", token, chat("test-small")).Status != 200 {
+		c.t.Error("a client token does not serve")
+	}
+	for _, key := range []string{token + "x", token[:len(token)-9], c.secrets["API key nobody has"], c.w.Key + "x", c.w.ManagementKey, "Bearer " + c.w.Key} {
 		c.look("call with a wrong key", c.do("POST", "/v1/chat/completions", key, chat("test-small")))
 		c.look("REST with a wrong key", c.do("GET", "/api/v1/customers", c.w.Key, nil))
 	}

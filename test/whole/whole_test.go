@@ -14,7 +14,7 @@ import (
 var weir *stack.Stack
 
 func TestMain(m *testing.M) {
-	os.Exit(stack.Run(m, func(s *stack.Stack) { weir = s }))
+	os.Exit(stack.Run(m, func(s *stack.Stack) { weir = s }, "LOG_LEVEL=debug")) // for the search for secrets
 }
 
 // patience is how long what takes a moment may take on a busy machine.
