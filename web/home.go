@@ -1,82 +1,40 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"time"
+	"net/url"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
-	"weir/internal/catalogue"
-	"weir/internal/fault"
-	"weir/internal/id"
 	"weir/internal/tenants"
-	"weir/web/ui"
 )
 
-// lastRows is how many keys the home page lists of each kind.
-const lastRows = 10
-
-// home is what the first page shows. A tile that could not be read is nil.
+// home is what the first page shows: tiles, each of which is nil where it could
+// not be read.
 type home struct {
-	Frame     frame
-	Now       time.Time // in the tenant's zone
-	RequestID string
-	Today     *today
-	Keys      *keyList[keyRow]
-	Providers *keyList[providerRow]
-	Sees      struct{ Keys, Providers bool }
-	Begin     []beginStep // while something is missing before a first call
+	workspace
+	Flow  *flow
+	Today *today
+	Caps  *caps
+	Needs *[]need
+	Begin []beginStep // while something is missing before a first call
 }
 
-type keyList[T any] struct {
-	Rows []T
-	More bool
-}
-
-type keyRow struct {
-	Name, Kind, Customer, Shown string
-	Tone                        ui.Tone
-	State                       string
-	LastUsed                    time.Time // zero: never
-}
-
-type providerRow struct {
-	Name, Provider, Last4 string
-	Practice              bool
-	Tone                  ui.Tone
-	State, Reason         string
-	Models                int
-}
-
-// home answers GET /: the tenant's day and the keys that it works with.
-func (p *Pages) home(c echo.Context, who auth.Person) error {
+// home answers GET /: what passes, what it adds up to today, which limits are
+// close, and what needs a person.
+func (p *Pages) home(c echo.Context, _ auth.Person, w workspace) error {
 	ctx := c.Request().Context()
-	t, err := p.tenants.Get(ctx, who.Tenant)
-	if err != nil {
-		return err
-	}
-	zone, err := time.LoadLocation(t.Zone)
-	if err != nil {
-		return err
-	}
-	h := home{
-		Frame: frame{Tenant: t.Name, Zone: t.Zone, Currency: t.Currency, Person: cmp.Or(who.User.Name, who.User.Email), Role: who.Role},
-		Now:   p.now().In(zone), RequestID: requestID(c),
-	}
-	h.Sees.Keys, h.Sees.Providers = may(who.Role, seeCustomerKeys), may(who.Role, seeProviderKeys)
-	h.Today = tile(p, c, "usage", func() (today, error) { return p.today(ctx, t, h.Now, may(who.Role, seeMoney)) })
-	if h.Sees.Keys {
-		h.Keys = tile(p, c, "api keys", func() (keyList[keyRow], error) { return p.lastKeys(ctx, who, h.Now) })
-	}
-	if h.Sees.Providers {
-		h.Providers = tile(p, c, "provider keys", func() (keyList[providerRow], error) { return p.lastProviders(ctx, t.ID) })
-	}
-	if h.Keys != nil && h.Providers != nil {
-		h.Begin = begin(p.publicURL, len(h.Providers.Rows) > 0, h.Keys.More || h.hasCustomerKey())
+	h := home{workspace: w}
+	h.Today = tile(p, c, "usage", func() (today, error) { return p.today(ctx, w.Tenant, w.Now, w.May(seeMoney)) })
+	h.Flow = tile(p, c, "flow", func() (flow, error) { return p.readFlow(ctx, w, c.QueryParams(), h.Today) })
+	h.Caps = tile(p, c, "caps", func() (caps, error) { return p.readCaps(ctx, w) })
+	h.Needs = tile(p, c, "needs", func() ([]need, error) { return p.readNeeds(ctx, w, h.Caps) })
+	var err error
+	if h.Begin, err = p.begin(ctx, w); err != nil {
+		p.log.Error("tile failed", "request_id", w.RequestID, "tile", "begin", "error", err.Error())
 	}
 	return show(c, http.StatusOK, homeView(h))
 }
@@ -91,89 +49,58 @@ func tile[T any](p *Pages, c echo.Context, what string, read func() (T, error)) 
 	return &v
 }
 
-func (h home) hasCustomerKey() bool {
-	for _, k := range h.Keys.Rows {
-		if k.Kind == string(tenants.ForCustomer) {
-			return true
-		}
+// begin are the steps to a first call that a person may take, until one can be
+// made.
+func (p *Pages) begin(ctx context.Context, w workspace) ([]beginStep, error) {
+	if !w.May(seeCustomerKeys) || !w.May(seeProviderKeys) {
+		return nil, nil
 	}
-	return false
-}
-
-// lastKeys are the newest keys that a person may see.
-func (p *Pages) lastKeys(ctx context.Context, who auth.Person, now time.Time) (keyList[keyRow], error) {
-	var filter tenants.KeyFilter
-	if !may(who.Role, seeManagementKeys) {
-		filter.Kind = tenants.ForCustomer
-	}
-	page, err := p.tenants.APIKeys(ctx, who.Tenant, filter, uuid.Nil, lastRows)
+	providers, err := p.tenants.ProviderKeys(ctx, w.Tenant.ID, uuid.Nil, 1)
 	if err != nil {
-		return keyList[keyRow]{}, err
+		return nil, err
 	}
-	list := keyList[keyRow]{More: page.Next != uuid.Nil}
-	names := map[uuid.UUID]string{uuid.Nil: ""}
-	for _, k := range page.Items {
-		if _, known := names[k.Customer]; !known {
-			if names[k.Customer], err = p.customerName(ctx, who.Tenant, k.Customer); err != nil {
-				return list, err
-			}
+	keys, err := p.tenants.APIKeys(ctx, w.Tenant.ID, tenants.KeyFilter{Kind: tenants.ForCustomer}, uuid.Nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	return begin(p.publicURL, len(providers.Items) > 0, len(keys.Items) > 0), nil
+}
+
+// The tiles by themselves, as the page asks for them again.
+
+func (p *Pages) flowTile(c echo.Context, _ auth.Person, w workspace) error {
+	ctx := c.Request().Context()
+	day := tile(p, c, "usage", func() (today, error) { return p.today(ctx, w.Tenant, w.Now, w.May(seeMoney)) })
+	f := tile(p, c, "flow", func() (flow, error) { return p.readFlow(ctx, w, c.QueryParams(), day) })
+	return show(c, http.StatusOK, flowView(w, f, flowQuery(c.QueryParams())))
+}
+
+func (p *Pages) todayTile(c echo.Context, _ auth.Person, w workspace) error {
+	d := tile(p, c, "usage", func() (today, error) {
+		return p.today(c.Request().Context(), w.Tenant, w.Now, w.May(seeMoney))
+	})
+	return show(c, http.StatusOK, todayView(w, d))
+}
+
+func (p *Pages) capsTile(c echo.Context, _ auth.Person, w workspace) error {
+	ctx := c.Request().Context()
+	list := tile(p, c, "caps", func() (caps, error) { return p.readCaps(ctx, w) })
+	return show(c, http.StatusOK, capsView(w, list))
+}
+
+func (p *Pages) needsTile(c echo.Context, _ auth.Person, w workspace) error {
+	ctx := c.Request().Context()
+	list := tile(p, c, "needs", func() ([]need, error) { return p.readNeeds(ctx, w, nil) })
+	return show(c, http.StatusOK, needsView(w, list))
+}
+
+// flowQuery is what of an address is the flow's.
+func flowQuery(q url.Values) url.Values {
+	out := url.Values{}
+	for _, name := range []string{"flow", "unit"} {
+		if v := q.Get(name); v != "" {
+			out.Set(name, v)
 		}
-		list.Rows = append(list.Rows, keyRowOf(k, names[k.Customer], now))
 	}
-	return list, nil
-}
-
-// customerName is a customer's name, or the id of one that is gone.
-func (p *Pages) customerName(ctx context.Context, tenant, customer uuid.UUID) (string, error) {
-	c, err := p.tenants.Customer(ctx, tenant, customer)
-	if fault.Is(err, fault.NotFound) {
-		return id.Customer.Format(customer), nil
-	}
-	return c.Name, err
-}
-
-func keyRowOf(k tenants.APIKey, customer string, now time.Time) keyRow {
-	row := keyRow{Name: k.Name, Kind: string(k.Kind), Customer: customer, Shown: "weir_live_" + k.First4 + "…" + k.Last4, Tone: ui.OK, State: "works"}
-	if k.Test {
-		row.Shown = "weir_test_" + k.First4 + "…" + k.Last4
-	}
-	if k.LastUsedAt != nil {
-		row.LastUsed = k.LastUsedAt.In(now.Location())
-	}
-	switch k.Status(now) {
-	case "revoked":
-		row.Tone, row.State = ui.Idle, "revoked "+ui.Instant(k.RevokedAt.In(now.Location()), now)
-	case "expired":
-		row.Tone, row.State = ui.Idle, "expired "+ui.Instant(k.ExpiresAt.In(now.Location()), now)
-	}
-	return row
-}
-
-func (p *Pages) lastProviders(ctx context.Context, tenant uuid.UUID) (keyList[providerRow], error) {
-	page, err := p.tenants.ProviderKeys(ctx, tenant, uuid.Nil, lastRows)
-	list := keyList[providerRow]{More: page.Next != uuid.Nil}
-	for _, k := range page.Items {
-		list.Rows = append(list.Rows, providerRowOf(k))
-	}
-	return list, err
-}
-
-func providerRowOf(k tenants.ProviderKey) providerRow {
-	row := providerRow{Name: k.Name, Provider: k.Provider, Last4: k.Last4, Models: len(k.Models), Reason: k.StatusReason}
-	if known, ok := catalogue.Lookup(k.Provider); ok {
-		row.Provider, row.Practice = known.Name, known.Practice
-	}
-	switch k.Status {
-	case tenants.Active:
-		row.Tone, row.State = ui.OK, "works"
-	case tenants.Unverified:
-		row.Tone, row.State = ui.Warn, "could not be checked"
-	case tenants.Invalid:
-		row.Tone, row.State = ui.Bad, "refused by the provider"
-	case tenants.Disabled:
-		row.Tone, row.State = ui.Idle, "switched off"
-	default:
-		row.Tone, row.State = ui.Idle, string(k.Status)
-	}
-	return row
+	return out
 }

@@ -4,6 +4,12 @@ import "github.com/labstack/echo/v4"
 
 // mountReading puts the pages on e that change nothing: home, usage, requests.
 func (p *Pages) mountReading(e *echo.Echo) {
+	p.get(e, "/", p.page("", p.home))
+	p.get(e, "/tiles/flow", p.page("", p.flowTile))
+	p.get(e, "/tiles/today", p.page("", p.todayTile))
+	p.get(e, "/tiles/caps", p.page("", p.capsTile))
+	p.get(e, "/tiles/needs", p.page("", p.needsTile))
+	p.get(e, "/live", p.signedIn(p.live))
 	p.get(e, "/usage", p.page("", p.usagePage))
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
 	p.get(e, "/requests", p.page("", p.requestsPage))

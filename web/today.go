@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"math/big"
+	"strings"
 	"time"
 
 	"weir/internal/limits"
@@ -23,6 +24,8 @@ type today struct {
 	Hours       []usage.Row
 	Ticks       []ui.Tick
 	Measures    []measure
+	Until       time.Time  // the quarter of an hour up to which both days are compared
+	SoFar, Then usage.Sums // today up to then, and yesterday up to the same time
 }
 
 // measure is a row of the day's sheet.
@@ -58,10 +61,47 @@ func (p *Pages) today(ctx context.Context, t tenants.Tenant, now time.Time, with
 	for i, r := range d.Hours {
 		d.Hours[i].Start, d.Hours[i].End = r.Start.In(zone), r.End.In(zone)
 	}
+	if err := p.yesterday(ctx, t, now, &d); err != nil {
+		return today{}, err
+	}
 	d.Ticks = ticks(d.Hours)
 	d.Money = withMoney
 	d.Measures = d.measures(t.Currency)
 	return d, nil
+}
+
+// yesterday compares the day so far with the same time of the day before, by
+// the wall clock, both up to the last full quarter of an hour.
+func (p *Pages) yesterday(ctx context.Context, t tenants.Tenant, now time.Time, d *today) error {
+	zone := now.Location()
+	before := limits.DayStart(d.Since.Add(-time.Minute), zone)
+	d.Until = now.Truncate(15 * time.Minute)
+	then := time.Date(now.Year(), now.Month(), now.Day()-1, d.Until.Hour(), d.Until.Minute(), 0, 0, zone)
+	if !d.Until.After(before) {
+		return nil
+	}
+	rep, err := p.reports.Report(ctx, t.ID, usage.Query{From: before, To: d.Until, Bucket: usage.Quarter, Zone: zone, Filter: usage.Filter{Tests: usage.WithTests}})
+	if err != nil {
+		return err
+	}
+	for _, r := range rep.Rows {
+		switch {
+		case !r.Start.Before(d.Since) && !r.End.After(d.Until):
+			d.SoFar.Add(r.Sums)
+		case r.Start.Before(d.Since) && !r.End.After(then):
+			d.Then.Add(r.Sums)
+		}
+	}
+	return nil
+}
+
+// against says how a measure moved against yesterday, and what it was then.
+func (d today) against(of func(usage.Sums) int64) []string {
+	now, then := of(d.SoFar), of(d.Then)
+	if now == 0 && then == 0 {
+		return nil
+	}
+	return []string{ui.Change(now, then) + ", " + ui.Count(then) + " then"}
 }
 
 // Quiet tells whether nothing at all was asked for today.
@@ -76,19 +116,20 @@ func (d today) measures(currency string) []measure {
 		}
 	}
 	requests := counted("Requests", "request", "requests", func(s usage.Sums) int64 { return s.Requests })
+	requests.Detail = d.against(func(s usage.Sums) int64 { return s.Requests })
 	if d.Tests.Requests > 0 {
-		requests.Detail = []string{ui.Count(d.Tests.Requests) + " of them by test keys or the practice provider, never billed"}
+		requests.Detail = append(requests.Detail, ui.Count(d.Tests.Requests)+" of them by test keys or the practice provider, never billed")
 	}
 	tokens := counted("Tokens", "token", "tokens", func(s usage.Sums) int64 { return s.Tokens.Total() })
-	tokens.Detail = classes(d.All.Tokens)
+	tokens.Detail = append(d.against(func(s usage.Sums) int64 { return s.Tokens.Total() }), strings.Join(classes(d.All.Tokens), ", "))
 	refused := counted("Refused", "request", "requests", func(s usage.Sums) int64 { return s.Refused })
 	failed := counted("Errors", "request", "requests", func(s usage.Sums) int64 { return s.Errors })
 	refused.Refused, failed.Refused = true, true
 	if !refused.Zero {
-		refused.Detail = []string{"by a limit, before any provider"}
+		refused.Detail = append(d.against(func(s usage.Sums) int64 { return s.Refused }), "by a limit, before any provider")
 	}
 	if !failed.Zero {
-		failed.Detail = []string{"of the requests, at the provider"}
+		failed.Detail = append(d.against(func(s usage.Sums) int64 { return s.Errors }), "of the requests, at the provider")
 	}
 	if !d.Money {
 		return []measure{requests, tokens, refused, failed}
@@ -118,11 +159,15 @@ func (d today) billed(currency string) measure {
 	if len(m.Figures) == 0 {
 		m.Figures = []figure{money(usage.Money{Currency: currency})}
 	}
+	if now, then := charge(d.SoFar), charge(d.Then); then > 0 {
+		m.Detail = append(m.Detail, ui.Change(int64(now/1e6), int64(then/1e6))+", "+moneyWords(d.Then.Charges, currency)+" then")
+	}
 	for _, a := range d.All.Costs {
-		m.Detail = append(m.Detail, "provider cost "+money(a).Exact)
+		f := money(a)
+		m.Detail = append(m.Detail, "provider cost "+f.Short+" "+f.Unit)
 	}
 	if len(d.All.Costs) == 0 && d.All.Requests > d.Tests.Requests {
-		m.Detail = []string{"provider cost unknown: no price is kept for these models"}
+		m.Detail = append(m.Detail, "provider cost unknown: no price is kept for these models")
 	}
 	if len(d.All.Charges) == 1 {
 		m.Bars = d.bars(charge, func(s usage.Sums) string {

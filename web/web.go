@@ -21,7 +21,6 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/limits"
-	"weir/internal/notify"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/reference"
@@ -36,11 +35,8 @@ type Deps struct {
 	Billing   *billing.Service
 	Limits    Live
 	Reports   *usage.Reports
-	Accounts  *auth.Accounts
-	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
-	SignUp    bool           // people may sign up by themselves
-	PublicURL string         // what browsers call this installation
-	OpenAPI   []byte         // the document behind /docs
+	PublicURL string // what browsers call this installation
+	OpenAPI   []byte // the document behind /docs
 	Now       func() time.Time
 }
 
@@ -51,21 +47,21 @@ type Live interface {
 
 // Pages is the surface. Its handlers are safe for concurrent use.
 type Pages struct {
-	log        *slog.Logger
-	sessions   *auth.Sessions
-	tenants    *tenants.Service
-	billing    *billing.Service
-	limits     Live
-	reports    *usage.Reports
-	accounts   *auth.Accounts
-	outbox     *notify.Outbox
-	signUpOpen bool
-	publicURL  string
-	cookie     sessionCookie
-	origins    *http.CrossOriginProtection
-	reference  reference.Reference
-	now        func() time.Time
-	mounted    map[string]bool // paths that answer a GET
+	log       *slog.Logger
+	sessions  *auth.Sessions
+	tenants   *tenants.Service
+	billing   *billing.Service
+	limits    Live
+	reports   *usage.Reports
+	publicURL string
+	cookie    sessionCookie
+	origins   *http.CrossOriginProtection
+	reference reference.Reference
+	now       func() time.Time
+	mounted   map[string]bool // paths that answer a GET
+
+	watches      *watches
+	sessionEvery time.Duration // how often an open page looks at its session
 }
 
 // New makes the pages. It fails on a public URL or an OpenAPI document that
@@ -80,8 +76,9 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, outbox: d.Outbox, signUpOpen: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
+		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}
 	if p.cookie.secure && u.Scheme == "http" {
 		p.log.Warn("public url is not https: browsers will not keep a session", "public_url", d.PublicURL)
@@ -91,13 +88,11 @@ func New(d Deps) (*Pages, error) {
 
 // Mount puts every page on e, and takes over its errors outside the APIs.
 func (p *Pages) Mount(e *echo.Echo) {
-	p.get(e, "/", p.signedIn(p.home))
 	p.mountWork(e)
 	p.get(e, "/sign-in", p.signInPage)
 	p.get(e, "/sign-in/:token", p.linkPage)
 	p.post(e, "/sign-in", p.signIn)
 	p.post(e, "/sign-out", p.signOut)
-	p.mountAccounts(e)
 	p.get(e, "/docs", p.docsPage)
 	p.get(e, "/docs/errors", p.errorsPage)
 	p.mountReading(e)
