@@ -3,7 +3,6 @@ package web
 import (
 	"math"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,7 +17,7 @@ const clearSite = `"cache", "storage"`
 // signInPage explains how one signs in.
 func (p *Pages) signInPage(c echo.Context) error {
 	_, ended := c.QueryParams()["ended"]
-	return show(c, http.StatusOK, signInView(ended))
+	return show(c, http.StatusOK, signInView(p.door(), form{Values: map[string][]string{}}, ended))
 }
 
 // linkPage asks before it signs in: programs that look at links in mails only
@@ -30,28 +29,24 @@ func (p *Pages) linkPage(c echo.Context) error {
 	return show(c, http.StatusOK, linkView(c.Param("token")))
 }
 
-// signIn uses a link up and opens a session. A session that the browser had
-// before ends.
+// signIn takes a password, or uses a link up, and opens a session.
 func (p *Pages) signIn(c echo.Context) error {
 	r := c.Request()
 	link := r.PostFormValue("token")
+	if _, typed := r.PostForm["email"]; typed {
+		return p.passwordSignIn(c)
+	}
 	if !wellFormed(link) {
 		return show(c, http.StatusUnauthorized, deadLinkView())
 	}
-	issued, err := p.sessions.SignIn(r.Context(), link, strings.ToValidUTF8(r.UserAgent(), "\ufffd"), c.RealIP())
+	issued, err := p.sessions.SignIn(r.Context(), link, browserOf(r), c.RealIP())
 	if fault.Is(err, fault.Unauthenticated) {
 		return show(c, http.StatusUnauthorized, deadLinkView())
 	}
 	if err != nil {
 		return err
 	}
-	p.cookie.set(c, issued.Token, issued.ExpiresAt, p.now())
-	if before := p.cookie.token(r); before != "" {
-		if err := p.sessions.SignOut(r.Context(), before); err != nil {
-			return err
-		}
-	}
-	return c.Redirect(http.StatusSeeOther, "/")
+	return p.enter(c, issued)
 }
 
 func (p *Pages) signOut(c echo.Context) error {

@@ -25,6 +25,7 @@ import (
 	"weir/internal/id"
 	"weir/internal/keyring"
 	"weir/internal/limits"
+	"weir/internal/notify"
 	"weir/internal/outbound"
 	"weir/internal/postgres/postgrestest"
 	"weir/internal/tenants"
@@ -62,6 +63,7 @@ type site struct {
 	billing *billing.Service
 	engine  *limits.Memory
 	server  *httptest.Server
+	outbox  *notify.Outbox
 	cookie  string // its name
 }
 
@@ -73,9 +75,10 @@ func newSite(t *testing.T, publicURL string) site {
 	guard := outbound.New(outbound.Policy{AllowLoopback: true})
 	s := tenants.New(db.App, ring, guard, catalogue.NewClient(guard), c.now)
 	plans, reports := billing.New(db.App, c.now), usage.NewReports(db.App, c.now)
+	log, sessions, outbox := slog.New(slog.DiscardHandler), auth.NewSessions(db.App, c.now), &notify.Outbox{}
 	engine := limits.NewMemory(limits.MemoryOptions{Now: c.now, Started: c.now()})
 	pages, err := New(Deps{
-		Log: slog.New(slog.DiscardHandler), Sessions: auth.NewSessions(db.App, c.now), Tenants: s, Billing: plans, Limits: engine, Reports: reports,
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, Accounts: auth.NewAccounts(db.App, s, sessions, outbox, publicURL, log, c.now), Billing: plans, Limits: engine, Reports: reports,
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -90,7 +93,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, plans, engine, server, pages.cookie.name}
+	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

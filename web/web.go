@@ -21,6 +21,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/limits"
+	"weir/internal/notify"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/reference"
@@ -35,8 +36,11 @@ type Deps struct {
 	Billing   *billing.Service
 	Limits    Live
 	Reports   *usage.Reports
-	PublicURL string // what browsers call this installation
-	OpenAPI   []byte // the document behind /docs
+	Accounts  *auth.Accounts
+	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
+	SignUp    bool           // people may sign up by themselves
+	PublicURL string         // what browsers call this installation
+	OpenAPI   []byte         // the document behind /docs
 	Now       func() time.Time
 }
 
@@ -53,6 +57,9 @@ type Pages struct {
 	billing   *billing.Service
 	limits    Live
 	reports   *usage.Reports
+	accounts  *auth.Accounts
+	outbox    *notify.Outbox
+	ownSignUp bool // people may sign up by themselves
 	publicURL string
 	cookie    sessionCookie
 	origins   *http.CrossOriginProtection
@@ -76,7 +83,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}
@@ -93,6 +100,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.get(e, "/sign-in/:token", p.linkPage)
 	p.post(e, "/sign-in", p.signIn)
 	p.post(e, "/sign-out", p.signOut)
+	p.mountAccounts(e)
 	p.get(e, "/docs", p.docsPage)
 	p.get(e, "/docs/errors", p.errorsPage)
 	p.mountReading(e)

@@ -27,6 +27,7 @@ import (
 	"weir/internal/devstack"
 	"weir/internal/devstack/locate"
 	"weir/internal/logging"
+	"weir/internal/notify"
 	"weir/internal/postgres"
 )
 
@@ -85,8 +86,9 @@ func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listene
 	}()
 	api := boot.NewAPI(config.API{
 		Common: common, DatabaseURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AppKeys: secrets.AppKeys,
-		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, DrainFor: 10 * time.Second,
+		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, SignUp: "open", DrainFor: 10 * time.Second,
 	}, log)
+	api.Outbox = &notify.Outbox{}
 	api.OnReady = func() { announce(dir, stack, secrets, base, log) }
 	running, stopAPI := context.WithCancel(ctx)
 	defer stopAPI()

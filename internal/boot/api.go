@@ -57,6 +57,7 @@ type API struct {
 
 	background *errgroup.Group
 	halt       context.CancelFunc // cuts the calls that still run
+	endPages   func()             // lets go of the pages that listen
 
 	// Outbox, when set, takes all mail, and the browser shows it: development.
 	Outbox *notify.Outbox
@@ -195,8 +196,10 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	if err != nil {
 		return nil, err
 	}
+	sessions := auth.NewSessions(a.db, a.now)
 	pages, err := web.New(web.Deps{
-		Log: a.log, Sessions: auth.NewSessions(a.db, a.now), Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open",
+		Accounts: auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now), Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
 	})
 	if err != nil {
 		return nil, err
@@ -210,6 +213,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		Timeouts: gateway.DefaultTimeouts, Now: a.now,
 	}).Mount(e)
 	pages.Mount(e)
+	a.endPages = pages.End
 	return e, nil
 }
 
@@ -227,6 +231,18 @@ func (a *API) work(ctx, work context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// mailer sends by SMTP where it is configured; in development it keeps mail to
+// be looked at. nil: no mail.
+func (a *API) mailer() notify.Mailer {
+	switch {
+	case a.Outbox != nil:
+		return a.Outbox
+	case a.cfg.SMTPAddr != "":
+		return notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom}
+	}
+	return nil
 }
 
 func jitter(d time.Duration) time.Duration {

@@ -74,4 +74,8 @@
     dialog.addEventListener("close", () => dialog.remove());
     dialog.showModal();
   });
+  // The zone of a new organisation is most often the browser's.
+  for (const zone of document.querySelectorAll("input.zone")) {
+    if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
+  }
 })();
