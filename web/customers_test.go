@@ -61,7 +61,7 @@ func TestACustomerIsMadePutOnAPlanAndShownWithItsLevels(t *testing.T) {
 	s.addUse(made.Tenant.ID, customer, "gpt-4o", "refused_tokens_minute", 0, 10, 0)
 	s.get(path, session).has(t,
 		"<b>4,987,120</b> tokens left today", "Plan Team, version 1", "0 used, 12,880 held of 5,000,000", "4,987,120</span> left", "anew ", "499</span> left",
-		"gpt-4o", "1,000", `title="0.000000000001 EUR"`)
+		"gpt-4o", "1,000", `title="0.000000000002 EUR"`)
 	s.get("/customers", session).has(t, "Team, version 1", "passing", "20.0%", "0 used, 12,880 held of 5,000,000", "40 calls")
 }
 

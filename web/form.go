@@ -60,6 +60,9 @@ func fieldName(pointer string) string {
 			return strings.TrimSuffix(text, ".")
 		}
 	}
+	if list, _, found := strings.Cut(name, ".models."); found {
+		return list + ".models"
+	}
 	return name
 }
 
@@ -100,3 +103,12 @@ func (f form) words(name string) []string {
 
 // partial tells whether htmx asks, for a part of a page.
 func partial(c echo.Context) bool { return c.Request().Header.Get("HX-Request") == "true" }
+
+// firstOf is the first thing that a refusal says.
+func firstOf(err error) string {
+	e := fault.Of(err)
+	if len(e.Fields) > 0 {
+		return e.Fields[0].Message
+	}
+	return e.Message
+}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,17 @@ type limitRow struct {
 	Dimension, Amount, Window, Burst, Models ui.Input
 	Each                                     bool
 	EachName                                 string
+	Extra, ExtraName                         string // what the form does not show, kept as it is
+	ExtraWords                               string
 	Error                                    string // of the row as a whole
+}
+
+// extra is what a limit says beside the fields of a form. It comes along
+// unchanged, so that editing one figure loses nothing.
+type extra struct {
+	Policy  limits.Policy          `json:"policy,omitempty"`
+	Weights map[limits.Class]int64 `json:"weights,omitempty"`
+	Outage  limits.Outage          `json:"outage,omitempty"`
 }
 
 // maxRows is how many rows of limits or prices a form has at the most.
@@ -58,6 +69,11 @@ func (f form) limitRow(i int) limitRow {
 	r := limitRow{
 		Dimension: in("dimension", "what it counts"), Amount: in("amount", "amount"), Window: in("window", "per"), Burst: in("burst", "burst"), Models: in("models", "models"),
 		EachName: row("limits", i, "each_model"), Each: f.Get(row("limits", i, "each_model")) != "", Error: f.Error("limits." + strconv.Itoa(i)),
+		Extra: f.Get(row("limits", i, "extra")), ExtraName: row("limits", i, "extra"),
+	}
+	r.ExtraWords = f.extra(i).words()
+	for _, hidden := range []string{"policy", "weights", "outage", "mode"} {
+		r.Error += f.Error(row("limits", i, hidden))
 	}
 	r.Amount.InputMode, r.Amount.Class = "numeric", "num"
 	r.Burst.InputMode, r.Burst.Class, r.Burst.Placeholder = "numeric", "num", "as amount"
@@ -81,6 +97,29 @@ func (f form) put(i int, l limits.Limit) {
 	if l.EachModel {
 		set("each_model", "true")
 	}
+	kept, err := json.Marshal(extra{l.Policy, l.Weights, l.Outage})
+	if err == nil && string(kept) != "{}" {
+		set("extra", string(kept))
+	}
+}
+
+func (f form) extra(i int) (x extra) {
+	_ = json.Unmarshal([]byte(f.Get(row("limits", i, "extra"))), &x) // what was tampered with is nothing
+	return x
+}
+
+// words say what is not to be seen in the fields.
+func (x extra) words() string {
+	var said []string
+	for _, c := range []limits.Class{limits.ClassInput, limits.ClassCachedInput, limits.ClassCacheWrite, limits.ClassOutput, limits.ClassReasoning} {
+		if w, set := x.Weights[c]; set && w != 1000 {
+			said = append(said, strings.ReplaceAll(string(c), "_", " ")+" counts "+strconv.FormatFloat(float64(w)/1000, 'f', -1, 64)+" times")
+		}
+	}
+	if x.Outage != "" && x.Outage != limits.OutageShare {
+		said = append(said, string(x.Outage)+" while the store is out")
+	}
+	return strings.Join(said, ", ")
 }
 
 // limits reads the rows that have an amount, and which row each limit came
@@ -96,6 +135,11 @@ func (f *form) limits() (list []limits.Limit, from []int) {
 		}
 		if l.Dimension == limits.DimensionConcurrency {
 			l.Window = limits.WindowNone
+		}
+		x := f.extra(i)
+		l.Weights, l.Outage = x.Weights, x.Outage
+		if limits.Default(limits.Limit{Window: l.Window}).Policy == x.Policy || x.Policy == limits.PolicySliding && l.Window == limits.WindowMinute {
+			l.Policy = x.Policy
 		}
 		if strings.TrimSpace(f.Get(row("limits", i, "burst"))) != "" {
 			l.Burst = f.whole(row("limits", i, "burst"))

@@ -5,6 +5,14 @@ import "github.com/labstack/echo/v4"
 // mountWork puts the pages on e by which a tenant is run: what they show and
 // change, and the right that each needs.
 func (p *Pages) mountWork(e *echo.Echo) {
+	p.get(e, "/plans", p.page("", p.plans))
+	p.get(e, "/plans/new", p.page(changePlans, p.newPlan))
+	p.post(e, "/plans", p.page(changePlans, p.addPlan))
+	p.post(e, "/plans/preview", p.page(changePlans, p.previewPlan))
+	p.get(e, "/plans/:id", p.page("", p.plan))
+	p.get(e, "/plans/:id/edit", p.page(changePlans, p.editPlan))
+	p.post(e, "/plans/:id", p.page(changePlans, p.saveDraft))
+	p.post(e, "/plans/:id/publish", p.page(changePlans, p.publish))
 	p.get(e, "/customers", p.page(seeCustomers, p.customers))
 	p.get(e, "/customers/new", p.page(changeCustomers, p.newCustomer))
 	p.post(e, "/customers", p.page(changeCustomers, p.addCustomer))

@@ -127,3 +127,13 @@ func checkPrices(prices []Price) (wrong []fault.Field) {
 func (v Version) Placed(customer uuid.UUID, planName string) []limits.Limit {
 	return tenants.Placed(v.Limits, limits.Scope{Kind: limits.ScopeCustomer, ID: customer, Name: planName})
 }
+
+// Checked is what SaveDraft would say to n: n with its defaults, or every field
+// that is wrong.
+func (n NewVersion) Checked(tenantCurrency string) (NewVersion, error) {
+	n, _, _, wrong := n.checked(tenantCurrency)
+	if len(wrong) > 0 {
+		return n, fault.InvalidFields(wrong...)
+	}
+	return n, nil
+}

@@ -79,6 +79,11 @@ func (s *Service) insertVersion(ctx context.Context, tx pgx.Tx, tenant, plan uui
 	if err != nil {
 		return err
 	}
+	return s.insertParts(ctx, tx, tenant, v, n)
+}
+
+// insertParts stores the limits and prices of a version that has none.
+func (s *Service) insertParts(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, v *Version, n NewVersion) (err error) {
 	if v.Limits, err = tenants.AddLimits(ctx, tx, tenant, tenants.OwnedByPlanVersion, v.ID, n.Limits); err != nil {
 		return err
 	}

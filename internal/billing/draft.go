@@ -1,0 +1,101 @@
+package billing
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/tenants"
+)
+
+// SaveDraft makes n the draft of a plan: the newest version is changed while it
+// is a draft, else the next version is made. It changes nobody.
+func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, n NewVersion) (Version, error) {
+	var v Version
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
+		n, fee, currency, wrong := n.checked(t.Currency)
+		if len(wrong) > 0 {
+			return fault.InvalidFields(wrong...)
+		}
+		if _, err := tx.Exec(ctx, `
+			select from plans where tenant_id = $1 and plan_id = $2 for update`, tenant, plan); err != nil {
+			return err
+		}
+		p, err := readPlan(ctx, tx, tenant, plan)
+		if err != nil {
+			return err
+		}
+		if v, err = newestVersion(ctx, tx, tenant, plan); err != nil {
+			return err
+		}
+		if v.Status != Draft {
+			v = Version{Number: v.Number + 1}
+		}
+		v.BaseFee, v.Currency, v.Prices = fee, currency, nil
+		if err := s.writeDraft(ctx, tx, tenant, plan, &v, n); err != nil {
+			return err
+		}
+		return tenants.Audit(ctx, tx, tenant, "plan_version.saved", id.PlanVersion.Format(v.ID), map[string]string{"plan": p.Name, "sentence": Sentence(v.Limits)})
+	})
+	return v, conflict(err)
+}
+
+// writeDraft inserts a version without an id, and writes over one that has one.
+func (s *Service) writeDraft(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID, v *Version, n NewVersion) error {
+	if v.ID == uuid.Nil {
+		return s.insertVersion(ctx, tx, tenant, plan, v, n)
+	}
+	v.Period = n.Period
+	_, err := tx.Exec(ctx, `
+		update plan_versions set base_fee_minor = $3, currency = $4, period = $5
+		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, v.BaseFee, v.Currency, v.Period)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		delete from limits where tenant_id = $1 and owner_kind = 'plan_version' and owner_id = $2`, tenant, v.ID)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, `delete from plan_prices where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID); err != nil {
+		return err
+	}
+	return s.insertParts(ctx, tx, tenant, v, n)
+}
+
+// Versions are all versions of a plan, newest first.
+func (s *Service) Versions(ctx context.Context, tenant, plan uuid.UUID) ([]Version, error) {
+	var list []Version
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		list = nil // a transaction may run again
+		rows, err := tx.Query(ctx, `
+			select plan_version_id from plan_versions
+			where tenant_id = $1 and plan_id = $2 order by number desc`, tenant, plan)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil {
+			return err
+		}
+		for _, version := range ids {
+			v, err := oneVersion(ctx, tx, tenant, `plan_version_id = $2`, version)
+			if err != nil {
+				return err
+			}
+			list = append(list, v)
+		}
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = tenants.NotFound("plan")
+	}
+	return list, err
+}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/id"
+	"weir/internal/limits"
+	"weir/internal/tenants"
+	"weir/web/ui"
+)
+
+// planEditPage is the form of a plan's draft, with what it says beside it.
+type planEditPage struct {
+	workspace
+	form
+	ID, Plan string // "" a new plan
+	Action   string
+	Said     saidView
+}
+
+// saidView is what a draft says. Where it cannot be said yet, Wrong tells why.
+type saidView struct {
+	Sentence string
+	Fine     []string
+	Wrong    string
+}
+
+// A new plan starts from a plausible allowance of the middle.
+const (
+	startRequests = 500
+	startTokens   = 200_000
+)
+
+func (p *Pages) newPlan(c echo.Context, _ auth.Person, w workspace) error {
+	f := form{Values: url.Values{}}
+	f.put(0, limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: startRequests})
+	f.put(1, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: startTokens})
+	f.put(2, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay})
+	f.Set(row("limits", 2, "amount"), "")
+	f.Set(row("prices", 0, "class"), "input")
+	f.Set(row("prices", 1, "class"), "output")
+	return showPlanEdit(c, planEditPage{workspace: w, form: f, Action: "/plans"}, http.StatusOK)
+}
+
+// editPlan is the form of a plan's draft, or of its next version.
+func (p *Pages) editPlan(c echo.Context, who auth.Person, w workspace) error {
+	plan, err := param(c, id.Plan, "plan")
+	if err != nil {
+		return err
+	}
+	x, err := p.billing.Plan(c.Request().Context(), who.Tenant, plan)
+	if err != nil {
+		return err
+	}
+	versions, err := p.billing.Versions(c.Request().Context(), who.Tenant, plan)
+	if err != nil {
+		return err
+	}
+	f := form{Values: url.Values{}}
+	f.putVersion(versions[0])
+	return showPlanEdit(c, planEditPage{workspace: w, form: f, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}, http.StatusOK)
+}
+
+func showPlanEdit(c echo.Context, v planEditPage, status int) error {
+	v.Said = v.say()
+	return show(c, status, planEditView(v))
+}
+
+// say is what the form says now. What is not right yet is left to its field.
+func (v planEditPage) say() saidView {
+	quiet := form{Values: v.Values}
+	n, _, _ := quiet.version(v.Tenant.Currency)
+	if len(quiet.Wrong) > 0 {
+		return saidView{Wrong: quiet.Wrong[0].Message}
+	}
+	n, err := n.Checked(v.Tenant.Currency)
+	if err != nil {
+		return saidView{Wrong: firstOf(err)}
+	}
+	return saidView{Sentence: sentence(n.Limits), Fine: billing.FinePrint(n.Limits, v.Tenant.Zone)}
+}
+
+// previewPlan says what the form says, while one types.
+func (p *Pages) previewPlan(c echo.Context, _ auth.Person, w workspace) error {
+	f, err := typed(c)
+	if err != nil {
+		return err
+	}
+	return show(c, http.StatusOK, saidPart(planEditPage{workspace: w, form: f}.say()))
+}
+
+// addPlan makes a plan with its first draft.
+func (p *Pages) addPlan(c echo.Context, who auth.Person, w workspace) error {
+	return p.savePlan(c, planEditPage{workspace: w, Action: "/plans"}, func(name string, n billing.NewVersion) (string, error) {
+		x, err := p.billing.AddPlan(asPerson(c, who), who.Tenant, name, n)
+		return id.Plan.Format(x.ID), err
+	})
+}
+
+// saveDraft keeps the draft of a plan.
+func (p *Pages) saveDraft(c echo.Context, who auth.Person, w workspace) error {
+	plan, err := param(c, id.Plan, "plan")
+	if err != nil {
+		return err
+	}
+	x, err := p.billing.Plan(c.Request().Context(), who.Tenant, plan)
+	if err != nil {
+		return err
+	}
+	v := planEditPage{workspace: w, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}
+	return p.savePlan(c, v, func(_ string, n billing.NewVersion) (string, error) {
+		_, err := p.billing.SaveDraft(asPerson(c, who), who.Tenant, plan, n)
+		return c.Param("id"), err
+	})
+}
+
+func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(name string, n billing.NewVersion) (string, error)) error {
+	var err error
+	if v.form, err = typed(c); err != nil {
+		return err
+	}
+	switch v.Get("do") {
+	case "row":
+		v.form = v.another()
+		return showPlanEdit(c, v, http.StatusOK)
+	case "price":
+		v.Set(row("prices", v.rows("prices", "price"), "price"), "")
+		return showPlanEdit(c, v, http.StatusOK)
+	case "preview":
+		return showPlanEdit(c, v, http.StatusOK)
+	}
+	n, limitRows, priceRows := v.version(v.Tenant.Currency)
+	if len(v.Wrong) > 0 {
+		if v.ID == "" {
+			for _, x := range tenants.CheckName("/name", v.Get("name")) {
+				v.Wrong = append([]ui.Wrong{{Name: "name", Message: x.Message}}, v.Wrong...)
+			}
+		}
+		return showPlanEdit(c, v, http.StatusBadRequest)
+	}
+	plan, err := save(v.Get("name"), n)
+	if err != nil {
+		status, err := v.refuse(rowed(rowed(err, "limits", limitRows), "prices", priceRows))
+		if err != nil {
+			return err
+		}
+		return showPlanEdit(c, v, status)
+	}
+	return done(c, "/plans/"+plan, "plan-saved")
+}
+
+func planTitle(plan string) string {
+	if plan == "" {
+		return "New plan"
+	}
+	return plan + ", draft"
+}
+
+// back is where the form was come to from.
+func (v planEditPage) back() string {
+	if v.ID == "" {
+		return "/plans"
+	}
+	return "/plans/" + v.ID
+}

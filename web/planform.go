@@ -1,0 +1,122 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir/internal/billing"
+	sums "weir/internal/money"
+	"weir/internal/usage"
+	"weir/web/ui"
+)
+
+// priceRow is a line of a price list as a row of a form.
+type priceRow struct {
+	Models, Class, Price ui.Input
+	Error                string
+}
+
+var classOptions = []ui.Option{
+	{Value: "input", Label: "input tokens"}, {Value: "cached_input", Label: "cached input tokens"}, {Value: "cache_write", Label: "cache write tokens"},
+	{Value: "output", Label: "output tokens"}, {Value: "reasoning", Label: "reasoning tokens"}, {Value: "request", Label: "requests"}, {Value: "unit", Label: "units"},
+}
+
+func classWords(c usage.Class) string {
+	for _, o := range classOptions {
+		if o.Value == string(c) {
+			return o.Label
+		}
+	}
+	return string(c)
+}
+
+func (f form) priceRows(least int) (out []priceRow) {
+	for i := range min(maxRows, max(least, f.rows("prices", "price"))) {
+		n := strconv.Itoa(i + 1)
+		in := func(member, says string) ui.Input {
+			x := f.input(row("prices", i, member), "")
+			x.Label2 = "Price " + n + ", " + says
+			return x
+		}
+		r := priceRow{Models: in("models", "models"), Class: in("class", "for"), Price: in("price", "price for a million"), Error: f.Error("prices." + strconv.Itoa(i))}
+		r.Price.Error += f.Error(row("prices", i, "micros_per_million"))
+		r.Models.Class, r.Models.Placeholder = "mono", "every model"
+		r.Class.Options = ui.Choose(r.Class.Value, append([]ui.Option{}, classOptions...)...)
+		r.Price.Class, r.Price.InputMode, r.Price.Placeholder = "num", "decimal", "none"
+		out = append(out, r)
+	}
+	return out
+}
+
+// putPrice writes a price into a row of the form.
+func (f form) putPrice(i int, x billing.Price) {
+	f.Set(row("prices", i, "class"), string(x.Class))
+	f.Set(row("prices", i, "price"), micros(x.MicrosPerMillion))
+	if f.Set(row("prices", i, "models"), x.Models); x.Models == "*" {
+		f.Set(row("prices", i, "models"), "")
+	}
+}
+
+// prices reads the rows that have a price, and which row each came from.
+func (f *form) prices() (list []billing.Price, from []int) {
+	for i := range f.rows("prices", "price") {
+		typed := strings.TrimSpace(f.Get(row("prices", i, "price")))
+		if typed == "" {
+			continue
+		}
+		x := billing.Price{Models: strings.TrimSpace(f.Get(row("prices", i, "models"))), Class: usage.Class(f.Get(row("prices", i, "class")))}
+		if x.Models == "" {
+			x.Models = "*"
+		}
+		var err error
+		if x.MicrosPerMillion, err = parseMicros(typed); err != nil {
+			f.wrong(row("prices", i, "price"), "This is not a price such as 2.50, with at most six decimals.")
+		}
+		list, from = append(list, x), append(from, i)
+	}
+	return list, from
+}
+
+// parseMicros reads a price for a million in whole currency: "2.50" is 2,500,000
+// micro-units.
+func parseMicros(s string) (int64, error) {
+	whole, frac, point := strings.Cut(separators.Replace(s), ".")
+	if len(frac) > 6 || point && frac == "" || whole == "" || len(whole) > 9 {
+		return 0, fmt.Errorf("not a price: %q", s)
+	}
+	n, err := strconv.ParseUint(whole+frac+strings.Repeat("0", 6-len(frac)), 10, 63)
+	return int64(n), err
+}
+
+// micros writes micro-units as a price, with two decimals or as many as it has.
+func micros(n int64) string {
+	frac := fmt.Sprintf("%06d", n%1_000_000)
+	for len(frac) > 2 && strings.HasSuffix(frac, "0") {
+		frac = frac[:len(frac)-1]
+	}
+	return ui.Count(n/1_000_000) + "." + frac
+}
+
+// version reads what a plan form says. What is no number is noted in the form.
+func (f *form) version(currency string) (n billing.NewVersion, limitRows, priceRows []int) {
+	n.Limits, limitRows = f.limits()
+	n.Prices, priceRows = f.prices()
+	if fee := separators.Replace(f.Get("base_fee.amount")); fee != "" {
+		n.BaseFee = &sums.Amount{Amount: fee, Currency: currency}
+	}
+	return n, limitRows, priceRows
+}
+
+// putVersion writes a version into the form.
+func (f form) putVersion(v billing.Version) {
+	for i, l := range v.Limits {
+		f.put(i, l)
+	}
+	for i, x := range v.Prices {
+		f.putPrice(i, x)
+	}
+	if v.BaseFee > 0 {
+		f.Set("base_fee.amount", sums.FormatMinor(v.BaseFee, v.Currency))
+	}
+}
