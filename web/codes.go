@@ -103,6 +103,7 @@ var codeGroups = []codeGroup{
 	}},
 	{"Our side", "ours", "Nothing is wrong with the request.", []code{
 		{"limiter_unavailable", "503", "It cannot be decided whether the call may pass.", "Try again after retry-after."},
+		{"too_many_viewers", "503", "More pages of one account are open at once than are told what moves.", "Close some, or load the page again to see what is there."},
 		{"metering_unavailable", "503", "Calls cannot be written down, so none is let through.", "Try again after retry-after."},
 		{"database_unavailable", "503", "The database does not answer. Nothing was changed.", "Try again in a few seconds."},
 		{"queue_unavailable", "503", "The message queue does not answer.", "Try again in a few seconds."},

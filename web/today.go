@@ -101,7 +101,7 @@ func (d today) against(of func(usage.Sums) int64) []string {
 	if now == 0 && then == 0 {
 		return nil
 	}
-	return []string{ui.Change(now, then) + ", " + ui.Count(then) + " then"}
+	return []string{ui.Change(now, then) + ", " + ui.Count(then) + " yesterday"}
 }
 
 // Quiet tells whether nothing at all was asked for today.
@@ -160,7 +160,7 @@ func (d today) billed(currency string) measure {
 		m.Figures = []figure{money(usage.Money{Currency: currency})}
 	}
 	if now, then := charge(d.SoFar), charge(d.Then); then > 0 {
-		m.Detail = append(m.Detail, ui.Change(int64(now/1e6), int64(then/1e6))+", "+moneyWords(d.Then.Charges, currency)+" then")
+		m.Detail = append(m.Detail, ui.Change(int64(now/1e6), int64(then/1e6))+", "+moneyWords(d.Then.Charges, currency)+" yesterday")
 	}
 	for _, a := range d.All.Costs {
 		f := money(a)

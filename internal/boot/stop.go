@@ -13,6 +13,9 @@ func (a *API) shutdown(server *http.Server, stopWork context.CancelFunc) {
 	if a.ready.Load() != nil {
 		time.Sleep(a.cfg.LameDuck)
 	}
+	if a.endPages != nil {
+		a.endPages()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.DrainFor)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {

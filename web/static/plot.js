@@ -5,7 +5,6 @@
   if (!figure || !figure.dataset.plot || typeof uPlot === "undefined") return;
   const data = JSON.parse(figure.dataset.plot), n = data.t.length;
   if (!n || !data.series.length) return;
-  const label = figure.querySelector("svg[role=img]").getAttribute("aria-label");
   const paint = (name) => {
     const probe = document.createElement("i");
     probe.style.color = `var(${name})`;
@@ -62,8 +61,7 @@
       series: [{}, ...data.series.map((s, k) => ({ label: s.name, fill: paint("--m" + (k + 1)), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [n > 60 ? 0.94 : 0.78, 120] }) })).reverse()],
       hooks: { setCursor: [point] },
     }, columns, figure);
-    chart.root.setAttribute("role", "img");
-    chart.root.setAttribute("aria-label", label);
+    chart.root.setAttribute("aria-hidden", "true");
     chart.over.append(tip);
     chart.over.addEventListener("click", () => { const to = data.hrefs[chart.cursor.idx]; if (to) location.assign(to); });
   };

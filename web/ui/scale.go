@@ -59,9 +59,9 @@ func Brief(v float64) string {
 func Change(now, then int64) string {
 	switch {
 	case then == 0 && now == 0:
-		return "none then either"
+		return "none before either"
 	case then == 0:
-		return "none then"
+		return "new"
 	case now == then:
 		return "as many"
 	}
