@@ -18,6 +18,7 @@ fi
 
 echo "vet"
 go vet -tags soak ./...
+(cd test/sdk && go vet ./... && go mod tidy -diff)
 
 echo "format"
 $tool golangci-lint fmt --diff

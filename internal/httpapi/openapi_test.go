@@ -67,3 +67,37 @@ func TestEveryRouteSaysWhoMayCallIt(t *testing.T) {
 		}
 	}
 }
+
+func TestARequiredMemberIsNeverDescribedAsNullable(t *testing.T) {
+	s, err := New(Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Required   []string                   `json:"required"`
+				Properties map[string]json.RawMessage `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(s.OpenAPI(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, schema := range doc.Components.Schemas {
+		if !strings.HasSuffix(name, "Body") {
+			continue
+		}
+		for _, member := range schema.Required {
+			var p struct {
+				Type any `json:"type"`
+			}
+			if err := json.Unmarshal(schema.Properties[member], &p); err != nil {
+				t.Fatal(err)
+			}
+			if list, ok := p.Type.([]any); ok && slices.Contains(list, any("null")) {
+				t.Errorf("%s.%s is required, and may be null", name, member)
+			}
+		}
+	}
+}

@@ -36,7 +36,7 @@ type versionBody struct {
 type priceBody struct {
 	Models           string `json:"models" required:"true" description:"Exact name or pattern; the most specific line counts" example:"gpt-4o*"`
 	Class            string `json:"class" required:"true" enum:"input,cached_input,cache_write,output,reasoning,request,unit"`
-	MicrosPerMillion *int64 `json:"micros_per_million" required:"true" minimum:"0" maximum:"1000000000000" description:"Micro-units of the currency for a million tokens, requests or units ($2.50 = 2500000)"`
+	MicrosPerMillion *int64 `json:"micros_per_million" required:"true" nullable:"false" minimum:"0" maximum:"1000000000000" description:"Micro-units of the currency for a million tokens, requests or units ($2.50 = 2500000)"`
 	Scheme           string `json:"scheme,omitempty" enum:"per_unit"`
 }
 

@@ -19,7 +19,7 @@ import (
 type reservationBody struct {
 	Customer    string            `json:"customer,omitempty" description:"For management keys; a customer key decides for its own" example:"cus_01kb0000000000000000000000"`
 	Model       string            `json:"model,omitempty" description:"May be absent where only units are metered" example:"gpt-4o"`
-	Estimate    *estimateBody     `json:"estimate" required:"true"`
+	Estimate    *estimateBody     `json:"estimate" required:"true" nullable:"false"`
 	ProviderKey string            `json:"provider_key,omitempty" description:"For management keys: also hold this provider key's limits" example:"pvk_01kb0000000000000000000000"`
 	EndUser     string            `json:"end_user,omitempty" description:"Your customer's own user; at most 200 characters"`
 	Tags        map[string]string `json:"tags,omitempty" description:"At most 8"`
@@ -298,7 +298,7 @@ func (r *request) settled(call uuid.UUID, done usage.Settled) settledJSON {
 }
 
 type extendBody struct {
-	TTLSeconds *int64 `json:"ttl_seconds" required:"true" minimum:"1" maximum:"3600" description:"From now"`
+	TTLSeconds *int64 `json:"ttl_seconds" required:"true" nullable:"false" minimum:"1" maximum:"3600" description:"From now"`
 }
 
 type extendedJSON struct {
