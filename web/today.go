@@ -101,6 +101,9 @@ func (d today) against(of func(usage.Sums) int64) []string {
 	if now == 0 && then == 0 {
 		return nil
 	}
+	if then == 0 {
+		return []string{"none yesterday"}
+	}
 	return []string{ui.Change(now, then) + ", " + ui.Count(then) + " yesterday"}
 }
 

@@ -43,12 +43,13 @@ func Brief(v float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
-	}{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e4, " k"}} {
-		if v >= u.size || u.size == 1e4 && v >= 1e4 {
-			if u.size == 1e4 {
-				u.size = 1e3
+	}{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}} {
+		if v >= u.size && v >= 1e4 {
+			tenths := 10.0
+			if v >= 100*u.size {
+				tenths = 1
 			}
-			return strconv.FormatFloat(math.Floor(v/u.size*10)/10, 'f', -1, 64) + u.name
+			return strconv.FormatFloat(math.Floor(v/u.size*tenths)/tenths, 'f', -1, 64) + u.name
 		}
 	}
 	return Count(int64(v))

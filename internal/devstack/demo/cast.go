@@ -114,11 +114,11 @@ var cast = []company{
 		customers: []customer{
 			{name: "Alder Support", plan: "Scale", perDay: 2300, weekend: 0.45, curve: office, keys: []key{
 				{name: "production", share: 0.82, models: []string{"gpt-4.1-mini", "claude-sonnet-4-5", "gpt-4.1"}, size: 900},
-				{name: "evening batch", share: 0.18, models: []string{"llama-3.3-70b", "gpt-4.1-mini"}, size: 2400, burst: 60},
+				{name: "evening batch", share: 0.18, models: []string{"llama-3.3-70b", "gpt-4.1-mini"}, size: 2400, burst: 85},
 			}},
 			{name: "Nordlys Health", plan: "Team", perDay: 640, weekend: 0.15, curve: office, keys: []key{
 				{name: "ward notes", share: 0.7, models: []string{"claude-sonnet-4-5", "gpt-4.1"}, size: 2100},
-				{name: "triage", share: 0.3, models: []string{"gpt-4.1-mini", "o4-mini"}, size: 700, burst: 26},
+				{name: "triage", share: 0.3, models: []string{"gpt-4.1-mini", "o4-mini"}, size: 700, burst: 75},
 			}},
 			{name: "Little Owl Tutors", plan: "Trial", perDay: 130, weekend: 1.3, curve: evening, keys: []key{
 				{name: "tutor app", share: 1, models: []string{"gpt-4.1-mini"}, size: 600, burst: 7},
