@@ -1,6 +1,10 @@
 package web
 
-import "weir/web/ui"
+import (
+	"strings"
+
+	"weir/web/ui"
+)
 
 // with is an input that a browser may fill in.
 func with(in ui.Input, autocomplete, kind string) ui.Input {
@@ -20,4 +24,32 @@ func zoneInput(f form) ui.Input {
 	in := f.input("zone", "Time zone")
 	in.Class, in.Hint, in.Placeholder = "zone", "Days begin in this zone, for caps, reports and invoices. An IANA name such as Europe/Berlin; empty is UTC.", "Europe/Berlin"
 	return in
+}
+
+// currentInput is the present password.
+func currentInput(f form) ui.Input {
+	in := with(f.input("current", "Present password"), "current-password", "password")
+	in.Value = ""
+	return in
+}
+
+// browserName is what a browser calls itself, as far as a person knows it.
+func browserName(agent string) string {
+	name := "Another program"
+	for _, x := range []struct{ mark, name string }{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
+	} {
+		if strings.Contains(agent, x.mark) {
+			name = x.name
+			break
+		}
+	}
+	for _, x := range []struct{ mark, name string }{
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"},
+	} {
+		if strings.Contains(agent, x.mark) {
+			return name + " on " + x.name
+		}
+	}
+	return name
 }

@@ -17,6 +17,10 @@ var dones = map[string]string{
 	"customer-subscribed": "The customer is made, and on the plan from now on. It needs a key before its first call.",
 	"customer-alone":      "The customer is made, but could not be put on that plan. Choose one here.",
 	"subscribed":          "The customer is on the plan from now on.",
+	"profile-saved":       "Your name is changed.",
+	"password-changed":    "Your password is changed, and your other sessions have ended.",
+	"sessions-ended":      "Your other sessions have ended.",
+	"tenant-saved":        "The organisation has its new name.",
 	"key-revoked":         "The key is revoked. It stops working within a second.",
 }
 

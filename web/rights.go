@@ -13,13 +13,14 @@ const (
 	seeCustomers      right = "customers"
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
+	changeTenant      right = "the organisation's settings"
 )
 
 // rights is what each role sees and does beside reading usage, limits and
 // plans, which every member does. Who sees keys of a kind may make and revoke
 // them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans, changeTenant},
 	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans},
 	"developer": {seeCustomerKeys, seeCustomers, changeCustomers},
 	"billing":   {seeMoney, seeCustomers, changePlans},

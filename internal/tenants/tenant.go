@@ -184,6 +184,23 @@ func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (Tenant, error
 	return t, err
 }
 
+// Rename changes a tenant's name. Nothing hangs on it.
+func (s *Service) Rename(ctx context.Context, tenant uuid.UUID, name string) error {
+	if wrong := CheckName("/tenant", name); len(wrong) > 0 {
+		return fault.InvalidFields(wrong...)
+	}
+	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		t, err := ReadTenant(ctx, tx, tenant)
+		if err != nil || t.Name == name {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update tenants set name = $2 where tenant_id = $1`, tenant, name); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "tenant.renamed", id.Tenant.Format(tenant), map[string]string{"from": t.Name, "to": name})
+	})
+}
+
 // NotFound is the one answer to an id that does not exist, is malformed, or is
 // another tenant's.
 func NotFound(what string) error {

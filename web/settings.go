@@ -1,0 +1,111 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+)
+
+// settingsPage is what the settings show: the person's own, and the tenant's.
+type settingsPage struct {
+	workspace
+	Email       string
+	Profile     form
+	Password    form
+	HasPassword bool
+	Organisation     form
+	Devices     []device
+	Owner       bool
+}
+
+// device is a session in a list.
+type device struct {
+	auth.Device
+	Here bool
+}
+
+func (p *Pages) mountSettings(e *echo.Echo) {
+	p.get(e, "/settings", p.page("", p.settings))
+	p.post(e, "/settings/profile", p.page("", p.saveProfile))
+	p.post(e, "/settings/password", p.page("", p.savePassword))
+	p.post(e, "/settings/sessions/end", p.page("", p.endOtherSessions))
+	p.post(e, "/settings/tenant", p.page(changeTenant, p.saveTenant))
+}
+
+// settingsOf reads the page as it stands.
+func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settingsPage, error) {
+	ctx := c.Request().Context()
+	v := settingsPage{
+		workspace: w, Email: who.User.Email, Owner: w.May(changeTenant),
+		Profile: form{Values: map[string][]string{"name": {who.User.Name}}},
+		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}}},
+	}
+	var err error
+	if v.HasPassword, err = p.accounts.HasPassword(ctx, who.User.ID); err != nil {
+		return v, err
+	}
+	list, err := p.sessions.Devices(ctx, who.User.ID)
+	for _, d := range list {
+		d.CreatedAt, d.SeenAt = d.CreatedAt.In(w.Now.Location()), d.SeenAt.In(w.Now.Location())
+		v.Devices = append(v.Devices, device{d, d.Session == who.Session})
+	}
+	return v, err
+}
+
+func (p *Pages) settings(c echo.Context, who auth.Person, w workspace) error {
+	v, err := p.settingsOf(c, who, w)
+	if err != nil {
+		return err
+	}
+	return show(c, http.StatusOK, settingsView(v))
+}
+
+// settingsForm runs one of the page's forms: what is refused is shown at its
+// fields, with what was typed.
+func (p *Pages) settingsForm(c echo.Context, who auth.Person, w workspace, place func(*settingsPage) *form, what string, do func(form) error) error {
+	f, err := typed(c)
+	if err != nil {
+		return err
+	}
+	if err = do(f); err == nil {
+		return done(c, "/settings", what)
+	}
+	status, err := f.refuseEntry(err)
+	if err != nil {
+		return err
+	}
+	v, err := p.settingsOf(c, who, w)
+	if err != nil {
+		return err
+	}
+	*place(&v) = f
+	return show(c, status, settingsView(v))
+}
+
+func (p *Pages) saveProfile(c echo.Context, who auth.Person, w workspace) error {
+	return p.settingsForm(c, who, w, func(v *settingsPage) *form { return &v.Profile }, "profile-saved", func(f form) error {
+		return p.accounts.Rename(c.Request().Context(), who.User.ID, strings.TrimSpace(f.Get("name")))
+	})
+}
+
+func (p *Pages) savePassword(c echo.Context, who auth.Person, w workspace) error {
+	return p.settingsForm(c, who, w, func(v *settingsPage) *form { return &v.Password }, "password-changed", func(f form) error {
+		return p.accounts.ChangePassword(c.Request().Context(), who, f.Get("current"), f.Get("password"))
+	})
+}
+
+func (p *Pages) saveTenant(c echo.Context, who auth.Person, w workspace) error {
+	return p.settingsForm(c, who, w, func(v *settingsPage) *form { return &v.Organisation }, "tenant-saved", func(f form) error {
+		return p.tenants.Rename(asPerson(c, who), who.Tenant, strings.TrimSpace(f.Get("tenant")))
+	})
+}
+
+func (p *Pages) endOtherSessions(c echo.Context, who auth.Person, _ workspace) error {
+	if _, err := p.sessions.EndOthers(c.Request().Context(), who.User.ID, who.Session); err != nil {
+		return err
+	}
+	return done(c, "/settings", "sessions-ended")
+}
