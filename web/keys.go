@@ -173,8 +173,12 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 	if err != nil {
 		return ask, err
 	}
+	calls := ui.Consequence{Number: ui.Count(day[uuid.Nil].Requests + day[uuid.Nil].Refused), Text: "calls were made with it today; such calls are refused from now on"}
+	if calls.Number != "0" {
+		calls.Tone = ui.Bad
+	}
 	ask.Consequences = []ui.Consequence{
-		{Tone: ui.Bad, Number: ui.Count(day[uuid.Nil].Requests + day[uuid.Nil].Refused), Text: "calls were made with it today; such calls are refused from now on"},
+		calls,
 		{Number: ui.Count(rest), Text: "other keys of this customer go on working"},
 		{Tone: ui.OK, Number: "0", Text: "calls under way are cut: they end as they are, and are billed"},
 	}

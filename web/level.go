@@ -42,8 +42,6 @@ func levelOf(s limits.State, now time.Time) ui.Level {
 		level.Reset = "frees as calls end"
 	case s.Full > 0:
 		level.Reset = "full in " + ui.Span(s.Full)
-	default:
-		level.Reset = "full"
 	}
 	return level
 }

@@ -18,8 +18,8 @@ type priceRow struct {
 }
 
 var classOptions = []ui.Option{
-	{Value: "input", Label: "input tokens"}, {Value: "cached_input", Label: "cached input tokens"}, {Value: "cache_write", Label: "cache write tokens"},
-	{Value: "output", Label: "output tokens"}, {Value: "reasoning", Label: "reasoning tokens"}, {Value: "request", Label: "requests"}, {Value: "unit", Label: "units"},
+	{Value: "input", Label: "input"}, {Value: "cached_input", Label: "cached input"}, {Value: "cache_write", Label: "cache writes"},
+	{Value: "output", Label: "output"}, {Value: "reasoning", Label: "reasoning"}, {Value: "request", Label: "requests"}, {Value: "unit", Label: "units"},
 }
 
 func classWords(c usage.Class) string {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"weir/internal/billing"
 	"weir/internal/id"
 	sums "weir/internal/money"
+	"weir/internal/usage"
 	"weir/web/ui"
 )
 
@@ -83,14 +85,24 @@ type versionView struct {
 	Status    billing.VersionStatus
 	Says      string
 	Fine      []string
-	Prices    []priceView
+	Prices    priceList
 	Fee       string
 	Customers int64
 	Published time.Time
 }
 
-// priceView is a line of a price list: an amount for a million.
-type priceView struct{ Models, Class, Price string }
+// priceList is a price list as people read it: a row for each pattern of
+// models, a column for each class that has a price.
+type priceList struct {
+	Classes []string
+	Rows    []priceLine
+}
+
+// priceLine has a price for each class, "" where there is none.
+type priceLine struct {
+	Models string
+	Prices []string
+}
 
 func (p *Pages) plan(c echo.Context, who auth.Person, w workspace) error {
 	plan, err := param(c, id.Plan, "plan")
@@ -131,8 +143,23 @@ func versionOf(v billing.Version, on map[uuid.UUID]int64, w workspace) versionVi
 	if !w.May(seeMoney) {
 		return out
 	}
-	for _, x := range v.Prices {
-		out.Prices = append(out.Prices, priceView{Models: modelsWords(x.Models), Class: classWords(x.Class), Price: micros(x.MicrosPerMillion) + " " + v.Currency})
+	out.Prices = pricesOf(v.Prices)
+	return out
+}
+
+func pricesOf(list []billing.Price) (out priceList) {
+	var classes []usage.Class
+	for _, c := range usage.Classes {
+		if slices.ContainsFunc(list, func(x billing.Price) bool { return x.Class == c }) {
+			classes, out.Classes = append(classes, c), append(out.Classes, classWords(c))
+		}
+	}
+	for _, x := range list {
+		i := slices.IndexFunc(out.Rows, func(l priceLine) bool { return l.Models == modelsWords(x.Models) })
+		if i < 0 {
+			i, out.Rows = len(out.Rows), append(out.Rows, priceLine{modelsWords(x.Models), make([]string, len(classes))})
+		}
+		out.Rows[i].Prices[slices.Index(classes, x.Class)] = micros(x.MicrosPerMillion)
 	}
 	return out
 }

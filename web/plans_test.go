@@ -45,7 +45,7 @@ func TestAPlanStartsInTheMiddleAndBecomesASentence(t *testing.T) {
 	}
 	path, _, _ := cut(a.header.Get("Location"))
 	page := s.get(path, session)
-	page.has(t, "up to <b>5 million</b> tokens a day", "draft", "Publish version 1", "1480.00 EUR a month", "gpt-4o*", "2.50 EUR", "every model")
+	page.has(t, "up to <b>5 million</b> tokens a day", "draft", "Publish version 1", "1480.00 EUR a month", "gpt-4o*", ">2.50</td>", ">10.00</td>", "every model", "EUR for a million")
 	s.get("/plans", session).has(t, "Starter", "<b>5 million</b>", "draft")
 	if a := s.post(path+"/publish", session, url.Values{}); a.status != http.StatusSeeOther {
 		t.Fatal(a.status)
@@ -183,7 +183,7 @@ func TestPlansAreReadByAllAndChangedByTheirRolesOnly(t *testing.T) {
 			before := s.fingerprint()
 			page := s.get(public, session)
 			page.has(t, "<b>5</b> requests a minute")
-			if strings.Contains(page.body, "7.77 EUR") != may.money || strings.Contains(page.body, "Publish version") != may.change {
+			if strings.Contains(page.body, ">7.77</td>") != may.money || strings.Contains(page.body, "Publish version") != may.change {
 				t.Error("it shows what is not the role's, or hides what is")
 			}
 			for _, path := range []string{"/plans/new", public + "/edit"} {

@@ -262,7 +262,10 @@ func (p *Pages) removal(ctx context.Context, w workspace, k tenants.ProviderKey)
 		{Number: ui.Count(today[uuid.Nil].Requests), Text: "calls went through it today"},
 		{Number: ui.Count(r.Others), Text: "other provider keys go on"},
 	}
-	if len(r.Models) > 0 && r.Keys > 0 {
+	switch {
+	case len(r.Models) == 0:
+		ask.Consequences[1].Tone, ask.Consequences[1].Text = ui.OK, "keys of "+ui.Of(r.Customers, "customer", "customers")+" go on: other provider keys serve all of its models"
+	case r.Keys > 0:
 		ask.Consequences[1].Tone = ui.Bad
 	}
 	return ask, nil

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"weir/internal/limits"
 	"weir/internal/tenants"
 	"weir/web/ui"
 )
@@ -29,11 +31,11 @@ func lookTabs(publicURL, key string) []ui.Tab {
 	}
 }
 
-// exampleModel is a model that a call can reach now, of the practice provider
-// for a test key.
-func (p *Pages) exampleModel(ctx context.Context, tenant uuid.UUID, test bool) string {
+// exampleModel is a model that a call with the key can reach now, of the
+// practice provider for a test key.
+func (p *Pages) exampleModel(ctx context.Context, tenant uuid.UUID, key tenants.APIKey) string {
 	const practice = "practice-small"
-	if test {
+	if key.Test {
 		return practice
 	}
 	keys, err := p.tenants.ProviderKeys(ctx, tenant, uuid.Nil, 25)
@@ -42,8 +44,11 @@ func (p *Pages) exampleModel(ctx context.Context, tenant uuid.UUID, test bool) s
 	}
 	for _, wanted := range []tenants.Status{tenants.Active, tenants.Unverified} {
 		for _, k := range keys.Items {
-			if k.Status == wanted && len(k.Models) > 0 && k.Provider != "practice" {
-				return k.Models[0]
+			if k.Status != wanted || k.Provider == "practice" {
+				continue
+			}
+			if i := slices.IndexFunc(k.Models, limits.Limit{Models: key.Models}.Applies); i >= 0 {
+				return k.Models[i]
 			}
 		}
 	}
