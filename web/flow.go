@@ -28,8 +28,10 @@ var flowRanges = []struct {
 	Bucket         usage.Bucket
 	Each           string
 }{
-	{"60m", "60 min", "In these 60 minutes", usage.Minute, "minute"}, {"24h", "24 h", "In these 24 hours", usage.Hour, "hour"},
-	{"7d", "7 d", "In these 7 days", usage.Hour, "hour"}, {"30d", "30 d", "In these 30 days", usage.Day, "day"},
+	{"60m", "60 min", "In these 60 minutes", usage.Minute, "minute"},
+	{"24h", "24 h", "In these 24 hours", usage.Hour, "hour"},
+	{"7d", "7 d", "In these 7 days", usage.Hour, "hour"},
+	{"30d", "30 d", "In these 30 days", usage.Day, "day"},
 }
 
 // readFlow reads ?flow= and ?unit=.

@@ -5,6 +5,11 @@
     if (event.target.matches?.("[data-send]")) event.target.form.requestSubmit();
   });
 
+  // What is not filtered by does not stand in the address.
+  document.addEventListener("formdata", (event) => {
+    if (event.target.method === "get") for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
+  });
+
   // A tile that somebody has opened or works in is left alone until it is not.
   document.addEventListener("htmx:beforeRequest", (event) => {
     const asked = event.detail.requestConfig?.triggeringEvent?.type === "moved";
