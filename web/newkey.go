@@ -177,7 +177,7 @@ func (p *Pages) made(c echo.Context, who auth.Person, w workspace, k tenants.Iss
 	}
 	ctx := c.Request().Context()
 	v.CustomerURL = "/customers/" + id.Customer.Format(k.Customer)
-	v.Tabs = callTabs(p.publicURL, k.Secret, p.exampleModel(ctx, who.Tenant, k.APIKey))
+	v.Tabs = callTabs(p.publicURL, k.Secret, p.modelFor(ctx, who.Tenant, k.APIKey))
 	contract, err := p.billing.ContractOf(ctx, who.Tenant, k.Customer)
 	v.Customer, v.NoPlan = contract.Customer.Name, contract.Subscription == uuid.Nil
 	if !v.NoPlan {
