@@ -31,12 +31,6 @@ func lookTabs(publicURL, key string) []ui.Tab {
 	}
 }
 
-// exampleModel is a model that any call can reach now, of the practice provider
-// for a test key.
-func (p *Pages) exampleModel(ctx context.Context, tenant uuid.UUID, test bool) string {
-	return p.modelFor(ctx, tenant, tenants.APIKey{Test: test})
-}
-
 // modelFor is a model that a call with the key can reach now.
 func (p *Pages) modelFor(ctx context.Context, tenant uuid.UUID, key tenants.APIKey) string {
 	const practice = "practice-small"
