@@ -200,7 +200,7 @@ func TestNobodyWithoutASessionSeesHome(t *testing.T) {
 		}
 		a.hasNot(t, "Acme")
 	}
-	s.get("/sign-in", "").has(t, "bin/api admin sign-in-link --email", "a link that works once")
+	s.get("/sign-in", "").has(t, "bin/api admin sign-in-link --email", "Sign in with a link")
 }
 
 func TestAnOddUserAgentSignsInLikeAnyOther(t *testing.T) {
