@@ -90,7 +90,7 @@ func (p *Pages) confirm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.enter(c, issued)
+	return p.enterAt(c, issued, "/setup")
 }
 
 // passwordSignIn is signIn for who has typed a password.
@@ -110,15 +110,18 @@ func (p *Pages) passwordSignIn(c echo.Context) error {
 	return p.enter(c, issued)
 }
 
-// enter gives the browser its session; one that it had before ends.
-func (p *Pages) enter(c echo.Context, issued auth.Issued) error {
+func (p *Pages) enter(c echo.Context, issued auth.Issued) error { return p.enterAt(c, issued, "/") }
+
+// enterAt gives the browser its session, and leads it to a page. A session that
+// it had before ends.
+func (p *Pages) enterAt(c echo.Context, issued auth.Issued, path string) error {
 	p.cookie.set(c, issued.Token, issued.ExpiresAt, p.now())
 	if before := p.cookie.token(c.Request()); before != "" {
 		if err := p.sessions.SignOut(c.Request().Context(), before); err != nil {
 			return err
 		}
 	}
-	return c.Redirect(http.StatusSeeOther, "/")
+	return c.Redirect(http.StatusSeeOther, path)
 }
 
 func browserOf(r *http.Request) string { return strings.ToValidUTF8(r.UserAgent(), "\ufffd") }

@@ -21,6 +21,7 @@ type home struct {
 	Caps  *caps
 	Needs *[]need
 	Begin []beginStep // while something is missing before a first call
+	Setup bool        // the first path is not walked to its end
 }
 
 // home answers GET /: what passes, what it adds up to today, which limits are
@@ -35,6 +36,9 @@ func (p *Pages) home(c echo.Context, _ auth.Person, w workspace) error {
 	var err error
 	if h.Begin, err = p.begin(ctx, w); err != nil {
 		p.log.Error("tile failed", "request_id", w.RequestID, "tile", "begin", "error", err.Error())
+	}
+	if on := tile(p, c, "set-up", func() (bool, error) { return p.onPath(ctx, w) }); on != nil {
+		h.Setup = *on
 	}
 	return show(c, http.StatusOK, homeView(h))
 }

@@ -101,6 +101,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.post(e, "/sign-in", p.signIn)
 	p.post(e, "/sign-out", p.signOut)
 	p.mountAccounts(e)
+	p.mountSetup(e)
 	p.mountSettings(e)
 	p.get(e, "/docs", p.docsPage)
 	p.get(e, "/docs/errors", p.errorsPage)

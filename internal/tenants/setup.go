@@ -1,0 +1,53 @@
+package tenants
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// SetupSteps are the steps of a new tenant's first path, in their order, and
+// "path", the whole of it.
+var SetupSteps = []string{"provider", "plan", "key", "call", "refusal", "path"}
+
+// SetupState is the set of steps that a tenant chose to skip. What was done is
+// read from what is there: a key, a plan, a call.
+func (s *Service) SetupState(ctx context.Context, tenant uuid.UUID) (map[string]bool, error) {
+	skipped := map[string]bool{}
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select step from setup_steps
+			where tenant_id = $1 and skipped_at is not null`, tenant)
+		if err != nil {
+			return err
+		}
+		var step string
+		_, err = pgx.ForEachRow(rows, []any{&step}, func() error {
+			skipped[step] = true
+			return nil
+		})
+		return err
+	})
+	return skipped, err
+}
+
+// SkipSetup leaves a step out, or with "path" the rest of them all. Skipping
+// again changes nothing. NotFound for a step that is none.
+func (s *Service) SkipSetup(ctx context.Context, tenant uuid.UUID, step string) error {
+	if !slices.Contains(SetupSteps, step) {
+		return NotFound("step")
+	}
+	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			insert into setup_steps (tenant_id, step, skipped_at)
+			values ($1, $2, $3)
+			on conflict (tenant_id, step) do update set skipped_at = excluded.skipped_at
+			where setup_steps.skipped_at is null`, tenant, step, s.now())
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "setup.skipped", step, map[string]string{"step": step})
+	})
+}

@@ -1,0 +1,234 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/id"
+	"weir/internal/limits"
+	"weir/internal/usage"
+)
+
+func firstPlan() url.Values {
+	return url.Values{
+		"name":               {"Starter"},
+		"limits.0.dimension": {"requests"}, "limits.0.window": {"minute"}, "limits.0.amount": {"500"},
+		"limits.1.dimension": {"tokens"}, "limits.1.window": {"minute"}, "limits.1.amount": {"200,000"},
+	}
+}
+
+// goesOn fails unless a form led on to a page.
+func (a answer) goesOn(t *testing.T, to string) {
+	t.Helper()
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != to {
+		t.Fatalf("%d to %q: %s", a.status, a.header.Get("Location"), a.body)
+	}
+}
+
+// planOffered is the plan that the form of the first key offers.
+func planOffered(body string) string {
+	_, rest, _ := strings.Cut(body, `<option value="pln`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return "pln" + value
+}
+
+// onThePath is a site with a practice provider, a plan and the form of the
+// first key.
+func (s site) onThePath() (tenant uuid.UUID, session string, key url.Values) {
+	s.t.Helper()
+	made, session := s.as("owner")
+	s.post("/setup/provider", session, url.Values{"do": {"practice"}}).goesOn(s.t, "/setup")
+	s.post("/setup/plan", session, firstPlan()).goesOn(s.t, "/setup")
+	page := s.get("/setup", session)
+	m := hidden.FindStringSubmatch(page.body)
+	if m == nil {
+		s.t.Fatal("no form of a key")
+	}
+	return made.Tenant.ID, session, url.Values{"once": {m[1]}, "name": {"Kestrel"}, "plan": {planOffered(page.body)}}
+}
+
+func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	tenant, session, form := s.onThePath()
+	s.get("/", session).has(t, `href="/setup"`)
+	a := s.post("/setup/key", session, form)
+	shown := secret.FindString(a.body)
+	if a.status != http.StatusOK || shown == "" || a.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %q %s", a.status, shown, a.body)
+	}
+	a.has(t, "curl http", "openai.NewClient", "from openai import OpenAI", "new OpenAI(", "Waiting for the first call", `data-live="/live"`)
+	again := s.post("/setup/key", session, form)
+	if again.hasNot(t, shown); again.status != http.StatusConflict || len(s.keysOf(tenant)) != 2 {
+		t.Errorf("a reload: %d, %d keys", again.status, len(s.keysOf(tenant)))
+	}
+	for _, path := range []string{"/setup", "/setup?step=key", "/setup?step=call", "/setup/call", "/"} {
+		s.get(path, session).hasNot(t, shown)
+	}
+	s.get("/setup", session).has(t, "Send the first call", "Starter", "Practice", "Look again")
+
+	failed := event(tenant, noon.Add(-2*time.Minute))
+	failed.Outcome = usage.ProviderError
+	s.store(failed)
+	s.get("/setup/call", session).has(t, "did not succeed", "Waiting for the first call")
+	s.store(event(tenant, noon.Add(-time.Minute)))
+	s.get("/setup/call", session).has(t, "The first call arrived at 12:59:00", "<b>10 tokens</b>", "EUR")
+	s.get("/setup", session).has(t, "See a refusal", "10 tokens, at 12:59:00")
+
+	m := hidden.FindStringSubmatch(s.get("/setup", session).body)
+	trip := s.post("/setup/refusal", session, url.Values{"once": {m[1]}})
+	trip.has(t, "for i in 1 2; do", secret.FindString(trip.body), "Waiting for a refusal")
+	keys := s.keysOf(tenant)
+	if k := keys[0]; len(k.Limits) != 1 || k.Limits[0].Amount != 1 || k.ExpiresAt == nil || !k.ExpiresAt.Equal(noon.Add(time.Hour)) {
+		t.Fatalf("%+v", k)
+	}
+	s.store(refusedBy(event(tenant, noon.Add(-time.Second)), keys[0].Limits[0]))
+	s.get("/setup/refused", session).has(t, "HTTP/1.1 <b>429</b> Too Many Requests", "retry-after-ms: <b>59250</b>", "retry-after: <b>60</b>", "x-should-retry: <b>true</b>",
+		"x-ratelimit-limit-requests: <b>1</b>", "x-ratelimit-remaining-requests: <b>0</b>", "Rate limit reached for gpt-4o", "Try again in 59.25s.")
+	s.get("/setup", session).has(t, "Everything is in place")
+	s.get("/", session).hasNot(t, `href="/setup"`)
+	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} { // going back
+		s.get("/setup?step="+step, session).has(t, `aria-current="step"`, "Starter", "10 tokens")
+	}
+}
+
+func refusedBy(e usage.Event, l limits.Limit) usage.Event {
+	e.Outcome, e.Requests, e.Refused, e.Tokens, e.EndedAt = "refused_requests_minute", 0, 1, limits.Tokens{}, e.StartedAt
+	e.Refusal = &usage.Refusal{Code: "rate_limit_exceeded", RetryAfter: 59250 * time.Millisecond, Limits: []usage.Refusing{{Limit: l, Used: 1, Requested: 1}}}
+	return e
+}
+
+func TestEveryStepCanBeSkippedAndHomeLeadsThereUntilAllAre(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} {
+		s.get("/", session).has(t, `href="/setup"`)
+		page := s.get("/setup", session)
+		page.has(t, `name="step" value="`+step+`"`)
+		s.post("/setup/skip", session, url.Values{"step": {step}}).goesOn(t, "/setup")
+	}
+	s.get("/setup", session).has(t, "Everything is in place", "skipped")
+	s.get("/", session).hasNot(t, `href="/setup"`, "To a first call")
+	s.get("/setup?step=plan", session).has(t, `value="200,000"`) // and taken after all
+	if a := s.post("/setup/skip", session, url.Values{"step": {"lunch"}}); a.status != http.StatusNotFound {
+		t.Errorf("%d", a.status)
+	}
+}
+
+func TestThePathCanBeLeftAtOnceForTheWholeTenantAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	other := s.signIn(s.tenant("Bolt", "bo@bolt.example").SignInToken)
+	s.post("/setup/skip", session, url.Values{"step": {"path"}}).goesOn(t, "/")
+	s.get("/", session).hasNot(t, `href="/setup"`)
+	s.get("/", other).has(t, `href="/setup"`)
+}
+
+func TestAStepOfThePathKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	tenant, session, key := s.onThePath()
+	for name, c := range map[string]struct {
+		path   string
+		form   url.Values
+		says   []string
+		status int
+	}{
+		"no secret":    {"/setup/provider", url.Values{"provider": {"openai"}, "secret": {" "}}, []string{`href="#f-secret"`, `value="openai" checked`}, 400},
+		"no address":   {"/setup/provider", url.Values{"provider": {"custom"}, "base_url": {"http://169.254.169.254/v1"}, "secret": {"sk-x"}}, []string{`href="#f-base_url"`, `value="http://169.254.169.254/v1"`}, 422},
+		"no number":    {"/setup/plan", changed(firstPlan(), "name", "Gold", "limits.1.amount", "lots"), []string{`value="lots"`, `value="Gold"`, `href="#f-limits-1-amount"`}, 400},
+		"taken name":   {"/setup/plan", firstPlan(), []string{"Another plan has this name.", `value="200,000"`}, 409},
+		"preview":      {"/setup/plan", changed(firstPlan(), "do", "preview", "limits.0.amount", "60"), []string{"<b>60</b> requests", `value="60"`}, 200},
+		"no name":      {"/setup/key", url.Values{"once": key["once"], "plan": key["plan"], "name": {""}}, []string{`href="#f-name"`}, 400},
+		"no such plan": {"/setup/key", url.Values{"once": key["once"], "plan": {id.Plan.Format(id.New())}, "name": {"kept"}}, []string{`href="#f-plan"`, `value="kept"`}, 400},
+		"no customer":  {"/setup/refusal", url.Values{"once": key["once"]}, []string{"A customer with a key is needed first"}, 400},
+	} {
+		a := s.post(c.path, session, c.form)
+		if a.status != c.status {
+			t.Errorf("%s: %d", name, a.status)
+		}
+		a.has(t, c.says...)
+	}
+	if n := len(s.keysOf(tenant)); n != 1 {
+		t.Errorf("%d keys", n)
+	}
+	s.get("/setup?step=key", session).has(t, planOffered(s.get("/setup?step=key", session).body))
+}
+
+func TestAFirstProviderKeyThatIsRefusedSaysSoAndItsSecretNeverComesBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	s.post("/setup/provider", session, url.Values{"provider": {"nobody"}, "secret": {"sk-very-secret"}}).hasNot(t, "sk-very-secret")
+	status := http.StatusUnauthorized
+	form := url.Values{"provider": {"custom"}, "base_url": {upstream(t, &status)}, "secret": {"sk-very-secret"}}
+	s.post("/setup/provider", session, form).goesOn(t, "/setup?step=provider")
+	page := s.get("/setup", session)
+	page.has(t, "did not pass its live check")
+	page.hasNot(t, "sk-very-secret", `class="done"`)
+	status = http.StatusOK
+	s.post("/setup/provider", session, form).goesOn(t, "/setup")
+	s.get("/setup", session).has(t, "Custom 2, 2 models.", "What a customer may use")
+}
+
+func TestAStepThatIsNotTheRolesSaysWhoCan(t *testing.T) {
+	t.Parallel()
+	for role, may := range map[string][]string{"owner": {"provider", "plan", "key", "refusal", "skip"}, "developer": {"refusal"}, "billing": {"plan", "skip"}, "viewer": {}} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, local)
+			_, session := s.as(role)
+			for _, step := range []string{"provider", "plan", "key", "refusal"} {
+				page := s.get("/setup?step="+step, session)
+				if strings.Contains(page.body, "Your role here is ") == slices.Contains(may, step) {
+					t.Errorf("%s: the page shows what is not the role's, or hides what is", step)
+				}
+				if slices.Contains(may, step) {
+					continue
+				}
+				page.has(t, "An owner")
+				before := s.fingerprint()
+				if a := s.post("/setup/"+step, session, changed(firstPlan(), "do", "practice")); a.status != http.StatusForbidden || s.fingerprint() != before {
+					t.Errorf("POST %s: %d, or something was changed", step, a.status)
+				}
+			}
+			if a := s.post("/setup/skip", session, url.Values{"step": {"plan"}}); (a.status == http.StatusSeeOther) != slices.Contains(may, "skip") {
+				t.Errorf("skip: %d", a.status)
+			}
+		})
+	}
+}
+
+func TestThePathOfAnotherTenantIsNotSeen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	other := s.tenant("Bolt", "bo@bolt.example")
+	s.practice(other.Tenant.ID, "Bolt-Practice")
+	_, plan := s.plan(other.Tenant.ID, "Bolt-Plan", perMinute(limits.DimensionRequests, 5))
+	key := s.customerKey(other.Tenant.ID, "Bolt-Customer", "Bolt-Key")
+	s.store(event(other.Tenant.ID, noon.Add(-time.Minute)), refusedBy(event(other.Tenant.ID, noon.Add(-time.Second)), perMinute(limits.DimensionRequests, 1)))
+	_, session := s.as("owner")
+	for _, path := range []string{"/setup", "/setup?step=key", "/setup?step=call", "/setup?step=refusal", "/setup/call", "/setup/refused"} {
+		s.get(path, session).hasNot(t, "Bolt", key.Last4, "429")
+	}
+	once := id.APIKey.Format(id.At(noon))
+	if a := s.post("/setup/key", session, url.Values{"once": {once}, "name": {"Mine"}, "plan": {plan}}); a.status != http.StatusBadRequest {
+		t.Errorf("a plan of another tenant: %d", a.status)
+	}
+}
+
+func TestWhoSignedUpIsLedToThePathOnce(t *testing.T) {
+	s := newSite(t, localSite)
+	s.post("/sign-up", "", signUpForm())
+	_, token := s.mailed(1)
+	s.post("/confirm", "", url.Values{"token": {token}}).goesOn(t, "/setup")
+	s.post("/sign-in", "", url.Values{"email": {"ann@acme.example"}, "password": {"a good long phrase"}}).goesOn(t, "/")
+}
