@@ -40,7 +40,7 @@ func TestACustomerIsMadePutOnAPlanAndShownWithItsLevels(t *testing.T) {
 	made, session := s.as("owner")
 	_, plan := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionRequests, 500), perDay(limits.DimensionTokens, 5_000_000))
 	a := s.post("/customers", session, url.Values{"name": {"Kestrel Support"}, "email": {"ops@kestrel.example"}, "external_id": {"crm-17"}})
-	path, _, _ := cut(a.header.Get("Location"))
+	path := pathOf(t, a.header.Get("Location"))
 	page := s.get(path, session)
 	page.has(t, "Kestrel Support is on no plan, so every call is refused.", "ops@kestrel.example", "crm-17", "Put on this plan", "Team: 500 requests a minute")
 	s.get("/customers", session).has(t, "on no plan, all refused")
@@ -142,7 +142,7 @@ func TestCustomersAreForTheirRolesOnly(t *testing.T) {
 			s := newSite(t, local)
 			made, session := s.as(role)
 			x, public := s.addCustomer(made.Tenant.ID, "Kestrel")
-			_, plan := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionRequests, 5))
+			_, plan := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionTokens, 5))
 			for path, allowed := range map[string]bool{"/customers": may.see, "/customers/" + public: may.see, "/customers/new": may.change} {
 				if a := s.get(path, session); (a.status == http.StatusOK) != allowed || !allowed && a.status != http.StatusForbidden {
 					t.Errorf("GET %s: %d", path, a.status)

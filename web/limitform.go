@@ -32,8 +32,12 @@ type extra struct {
 const maxRows = 40
 
 var dimensionOptions = []ui.Option{
-	{Value: "requests", Label: "requests"}, {Value: "tokens", Label: "tokens"}, {Value: "input_tokens", Label: "input tokens"},
-	{Value: "output_tokens", Label: "output tokens"}, {Value: "units", Label: "units"}, {Value: "concurrency", Label: "requests at once"},
+	{Value: "requests", Label: "requests"},
+	{Value: "tokens", Label: "tokens"},
+	{Value: "input_tokens", Label: "input tokens"},
+	{Value: "output_tokens", Label: "output tokens"},
+	{Value: "units", Label: "units"},
+	{Value: "concurrency", Label: "requests at once"},
 }
 
 var windowOptions = []ui.Option{{Value: "minute", Label: "minute"}, {Value: "day", Label: "day"}, {Value: "month", Label: "month"}, {Value: "none", Label: "at once"}}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -94,14 +95,9 @@ func customerOptions(list []tenants.Customer, chosen string) (out []ui.Option) {
 
 // offer adds the chosen customer to the choice where it is none of the newest.
 func (p *Pages) offer(c echo.Context, who auth.Person, v *newKeyPage) error {
-	customer, err := id.Customer.Parse(v.Get("customer"))
-	if err != nil {
+	customer, malformed := id.Customer.Parse(v.Get("customer"))
+	if malformed != nil || slices.ContainsFunc(v.Customers, func(o ui.Option) bool { return o.Chosen }) {
 		return nil
-	}
-	for _, o := range v.Customers {
-		if o.Chosen {
-			return nil
-		}
 	}
 	x, err := p.tenants.Customer(c.Request().Context(), who.Tenant, customer)
 	if fault.Is(err, fault.NotFound) {

@@ -18,8 +18,13 @@ type priceRow struct {
 }
 
 var classOptions = []ui.Option{
-	{Value: "input", Label: "input"}, {Value: "cached_input", Label: "cached input"}, {Value: "cache_write", Label: "cache writes"},
-	{Value: "output", Label: "output"}, {Value: "reasoning", Label: "reasoning"}, {Value: "request", Label: "requests"}, {Value: "unit", Label: "units"},
+	{Value: "input", Label: "input"},
+	{Value: "cached_input", Label: "cached input"},
+	{Value: "cache_write", Label: "cache writes"},
+	{Value: "output", Label: "output"},
+	{Value: "reasoning", Label: "reasoning"},
+	{Value: "request", Label: "requests"},
+	{Value: "unit", Label: "units"},
 }
 
 func classWords(c usage.Class) string {

@@ -43,7 +43,7 @@ func TestAPlanStartsInTheMiddleAndBecomesASentence(t *testing.T) {
 	if a.status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	path, _, _ := cut(a.header.Get("Location"))
+	path := pathOf(t, a.header.Get("Location"))
 	page := s.get(path, session)
 	page.has(t, "up to <b>5 million</b> tokens a day", "draft", "Publish version 1", "1480.00 EUR a month", "gpt-4o*", ">2.50</td>", ">10.00</td>", "every model", "EUR for a million")
 	s.get("/plans", session).has(t, "Starter", "<b>5 million</b>", "draft")

@@ -39,7 +39,7 @@ func TestAProviderKeyIsAddedCheckedAndShownWithItsLimits(t *testing.T) {
 	if a.status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	path, _, _ := cut(a.header.Get("Location"))
+	path := pathOf(t, a.header.Get("Location"))
 	page := s.get(a.header.Get("Location"), session)
 	page.has(t, "This key works.", "The key is stored, sealed.", "model-a", "model-b", "…8f2Q", "Tokens a minute", "300,000</span> left", "Requests a day", "900</span> left")
 	page.hasNot(t, "sk-very-secret")
@@ -55,12 +55,12 @@ func TestAProviderKeyIsAddedCheckedAndShownWithItsLimits(t *testing.T) {
 	}
 }
 
-func cut(location string) (path, query string, ok bool) {
+// pathOf is a location without its query.
+func pathOf(t *testing.T, location string) string {
+	t.Helper()
 	u, err := url.Parse(location)
-	if err != nil {
-		return "", "", false
-	}
-	return u.Path, u.RawQuery, true
+	must(t, err)
+	return u.Path
 }
 
 func (s site) providers(tenant uuid.UUID) []tenants.ProviderKey {
