@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/tenants"
 	"weir/internal/usage"
 )
 
@@ -85,10 +86,12 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 	trip := s.post("/setup/refusal", session, url.Values{"once": {m[1]}})
 	trip.has(t, "for i in 1 2; do", secret.FindString(trip.body), "Waiting for a refusal")
 	keys := s.keysOf(tenant)
-	if k := keys[0]; len(k.Limits) != 1 || k.Limits[0].Amount != 1 || k.ExpiresAt == nil || !k.ExpiresAt.Equal(noon.Add(time.Hour)) {
+	at := slices.IndexFunc(keys, func(k tenants.APIKey) bool { return k.Name == tripName })
+	k := keys[max(at, 0)]
+	if len(k.Limits) != 1 || k.Limits[0].Amount != 1 || k.ExpiresAt == nil || !k.ExpiresAt.Equal(noon.Add(time.Hour)) {
 		t.Fatalf("%+v", k)
 	}
-	s.store(refusedBy(event(tenant, noon.Add(-time.Second)), keys[0].Limits[0]))
+	s.store(refusedBy(event(tenant, noon.Add(-time.Second)), k.Limits[0]))
 	s.get("/setup/refused", session).has(t, "HTTP/1.1 <b>429</b> Too Many Requests", "retry-after-ms: <b>59250</b>", "retry-after: <b>60</b>", "x-should-retry: <b>true</b>",
 		"x-ratelimit-limit-requests: <b>1</b>", "x-ratelimit-remaining-requests: <b>0</b>", "Rate limit reached for gpt-4o", "Try again in 59.25s.")
 	s.get("/setup", session).has(t, "Everything is in place")
