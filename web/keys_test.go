@@ -51,6 +51,19 @@ func (s site) keysOf(tenant uuid.UUID) []tenants.APIKey {
 	return page.Items
 }
 
+// keyNamed is the key of a name: the order of ids made within one millisecond,
+// or by two clocks, says nothing.
+func (s site) keyNamed(tenant uuid.UUID, name string) tenants.APIKey {
+	s.t.Helper()
+	for _, k := range s.keysOf(tenant) {
+		if k.Name == name {
+			return k
+		}
+	}
+	s.t.Fatalf("no key is named %s", name)
+	return tenants.APIKey{}
+}
+
 func TestASecretIsShownOnceAndNeverAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)
@@ -139,7 +152,7 @@ func TestANarrowKeyIsMadeAsTyped(t *testing.T) {
 		"limits.1.dimension": {"tokens"}, "limits.1.window": {"minute"}, "limits.1.amount": {"40,000"},
 	})
 	a.has(t, "weir_test_", "is on no plan yet")
-	k := s.keysOf(made.Tenant.ID)[0]
+	k := s.keyNamed(made.Tenant.ID, "night")
 	if !k.Test || !k.MaySettle || len(k.Models) != 2 || len(k.IPAllow) != 2 || len(k.Limits) != 1 || k.Limits[0].Amount != 40_000 ||
 		!k.ExpiresAt.Equal(time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", k)
@@ -156,7 +169,7 @@ func TestAManagementKeyHasTheTickedScopes(t *testing.T) {
 	a.has(t, "needs at least one scope", `value="export"`, `href="#f-scopes"`)
 	a = s.post("/keys/management", session, url.Values{"once": {once}, "name": {"export"}, "scopes": {"usage:read", "plans:read"}})
 	a.has(t, "weir_live_", "/api/v1/me")
-	if k := s.keysOf(made.Tenant.ID)[0]; k.Kind != tenants.Management || len(k.Scopes) != 2 {
+	if k := s.keyNamed(made.Tenant.ID, "export"); k.Kind != tenants.Management || len(k.Scopes) != 2 {
 		t.Errorf("%+v", k)
 	}
 }
