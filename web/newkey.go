@@ -97,7 +97,7 @@ func customerOptions(list []tenants.Customer, chosen string) (out []ui.Option) {
 func (p *Pages) offer(c echo.Context, who auth.Person, v *newKeyPage) error {
 	customer, malformed := id.Customer.Parse(v.Get("customer"))
 	if malformed != nil || slices.ContainsFunc(v.Customers, func(o ui.Option) bool { return o.Chosen }) {
-		return nil
+		return nil //nolint:nilerr // what is no id chooses nobody
 	}
 	x, err := p.tenants.Customer(c.Request().Context(), who.Tenant, customer)
 	if fault.Is(err, fault.NotFound) {

@@ -309,8 +309,12 @@ func (r requestPage) classes() (out []class) {
 		act.Output, act.Reasoning = act.Output+c.Tokens.Output, act.Reasoning+c.Tokens.Reasoning
 	}
 	for _, c := range []class{
-		{"Input", est.Input, act.Input}, {"Cached input", est.CachedInput, act.CachedInput}, {"Cache write", est.CacheWrite, act.CacheWrite},
-		{"Output", est.Output, act.Output}, {"Reasoning", est.Reasoning, act.Reasoning}, {"Units", e.Estimate.Units, e.Units},
+		{"Input", est.Input, act.Input},
+		{"Cached input", est.CachedInput, act.CachedInput},
+		{"Cache write", est.CacheWrite, act.CacheWrite},
+		{"Output", est.Output, act.Output},
+		{"Reasoning", est.Reasoning, act.Reasoning},
+		{"Units", e.Estimate.Units, e.Units},
 	} {
 		if c.Estimate != 0 || c.Actual != 0 {
 			out = append(out, c)

@@ -12,13 +12,13 @@ import (
 // settingsPage is what the settings show: the person's own, and the tenant's.
 type settingsPage struct {
 	workspace
-	Email       string
-	Profile     form
-	Password    form
-	HasPassword bool
-	Organisation     form
-	Devices     []device
-	Owner       bool
+	Email        string
+	Profile      form
+	Password     form
+	HasPassword  bool
+	Organisation form
+	Devices      []device
+	Owner        bool
 }
 
 // device is a session in a list.
@@ -40,7 +40,7 @@ func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settin
 	ctx := c.Request().Context()
 	v := settingsPage{
 		workspace: w, Email: who.User.Email, Owner: w.May(changeTenant),
-		Profile: form{Values: map[string][]string{"name": {who.User.Name}}},
+		Profile:      form{Values: map[string][]string{"name": {who.User.Name}}},
 		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}}},
 	}
 	var err error

@@ -17,8 +17,10 @@ import (
 func callTabs(publicURL, key, model string) []ui.Tab {
 	fill := strings.NewReplacer("{url}", publicURL, "{key}", key, "{model}", model)
 	return []ui.Tab{
-		{Name: "curl", Text: fill.Replace(callCurl)}, {Name: "Go", Text: fill.Replace(callGo)},
-		{Name: "Python", Text: fill.Replace(callPython)}, {Name: "Node", Text: fill.Replace(callNode)},
+		{Name: "curl", Text: fill.Replace(callCurl)},
+		{Name: "Go", Text: fill.Replace(callGo)},
+		{Name: "Python", Text: fill.Replace(callPython)},
+		{Name: "Node", Text: fill.Replace(callNode)},
 	}
 }
 
@@ -26,8 +28,10 @@ func callTabs(publicURL, key, model string) []ui.Tab {
 func lookTabs(publicURL, key string) []ui.Tab {
 	fill := strings.NewReplacer("{url}", publicURL, "{key}", key)
 	return []ui.Tab{
-		{Name: "curl", Text: fill.Replace(lookCurl)}, {Name: "Go", Text: fill.Replace(lookGo)},
-		{Name: "Python", Text: fill.Replace(lookPython)}, {Name: "Node", Text: fill.Replace(lookNode)},
+		{Name: "curl", Text: fill.Replace(lookCurl)},
+		{Name: "Go", Text: fill.Replace(lookGo)},
+		{Name: "Python", Text: fill.Replace(lookPython)},
+		{Name: "Node", Text: fill.Replace(lookNode)},
 	}
 }
 

@@ -26,8 +26,10 @@ var bucketWords = []struct {
 	Words  string
 	most   time.Duration // the longest span that is cut so
 }{
-	{usage.Minute, "by minute", 26 * time.Hour}, {usage.Quarter, "by 15 minutes", 4 * 24 * time.Hour},
-	{usage.Hour, "by hour", 32 * 24 * time.Hour}, {usage.Day, "by day", 800 * 24 * time.Hour},
+	{usage.Minute, "by minute", 26 * time.Hour},
+	{usage.Quarter, "by 15 minutes", 4 * 24 * time.Hour},
+	{usage.Hour, "by hour", 32 * 24 * time.Hour},
+	{usage.Day, "by day", 800 * 24 * time.Hour},
 }
 
 // spanOf reads ?range=, ?from=, ?to= and ?bucket=. What cannot be is said, and

@@ -51,8 +51,11 @@ var groupings = []struct {
 	Words string
 	Needs right
 }{
-	{usage.ByModel, "by model", ""}, {usage.ByCustomer, "by customer", seeCustomers}, {usage.ByKey, "by API key", seeCustomerKeys},
-	{usage.ByProviderKey, "by provider key", seeProviderKeys}, {usage.ByOutcome, "by outcome", ""},
+	{usage.ByModel, "by model", ""},
+	{usage.ByCustomer, "by customer", seeCustomers},
+	{usage.ByKey, "by API key", seeCustomerKeys},
+	{usage.ByProviderKey, "by provider key", seeProviderKeys},
+	{usage.ByOutcome, "by outcome", ""},
 }
 
 // usagePage answers GET /usage.

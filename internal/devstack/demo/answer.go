@@ -73,8 +73,10 @@ func (w *walk) price(e *usage.Event) {
 	e.Charge, e.Prices = usage.Charge(billing.RatesFor(w.version.Prices, e.ModelAsked), used)
 	l := prices[e.ModelAsked]
 	cost, _ := usage.Charge([]usage.Rate{
-		{Class: usage.Input, MicrosPerMillion: l.input}, {Class: usage.CachedInput, MicrosPerMillion: l.cached},
-		{Class: usage.Output, MicrosPerMillion: l.output}, {Class: usage.Reasoning, MicrosPerMillion: l.output},
+		{Class: usage.Input, MicrosPerMillion: l.input},
+		{Class: usage.CachedInput, MicrosPerMillion: l.cached},
+		{Class: usage.Output, MicrosPerMillion: l.output},
+		{Class: usage.Reasoning, MicrosPerMillion: l.output},
 	}, used)
 	e.Cost, e.CostCurrency = &cost, w.tenant.Currency
 }
