@@ -26,6 +26,13 @@ func zoneInput(f form) ui.Input {
 	return in
 }
 
+// newSecretInput is a password beside the present one.
+func newSecretInput(f form) ui.Input {
+	in := secretInput(f, "At least 10 characters; a few words in a row are good.", "new-password")
+	in.Label = "New password"
+	return in
+}
+
 // currentInput is the present password.
 func currentInput(f form) ui.Input {
 	in := with(f.input("current", "Present password"), "current-password", "password")
