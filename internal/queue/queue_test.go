@@ -17,7 +17,7 @@ import (
 	"weir/internal/queue/queuetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, queuetest.Leaks()...) }
 
 func message(n int) queue.Message {
 	return queue.Message{Subject: queue.Subject(n % 8), ID: fmt.Sprint("m", n), Header: map[string]string{"N": fmt.Sprint(n)}, Body: []byte("body")}

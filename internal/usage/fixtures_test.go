@@ -15,6 +15,7 @@ import (
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/money"
+	"weir/internal/queue/queuetest"
 )
 
 // TestMain lets a test start this binary again as a process to be killed.
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		role()
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, queuetest.Leaks()...)
 }
 
 // children are what a test can start as a process of its own.
