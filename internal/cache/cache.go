@@ -119,10 +119,3 @@ func (c *Cache[K, V]) makeRoom() {
 		delete(c.by, k)
 	}
 }
-
-// Forget drops every entry, so that the next call reads anew.
-func (c *Cache[K, V]) Forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.by)
-}

@@ -27,14 +27,6 @@ var providers = []Provider{
 // Providers lists every provider.
 func Providers() []Provider { return slices.Clone(providers) }
 
-// Slugs lists every provider's slug, in the order to offer them.
-func Slugs() (out []string) {
-	for _, p := range providers {
-		out = append(out, p.Slug)
-	}
-	return out
-}
-
 // Lookup finds a provider by its slug.
 func Lookup(slug string) (Provider, bool) {
 	i := slices.IndexFunc(providers, func(p Provider) bool { return p.Slug == slug })
