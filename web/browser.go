@@ -73,5 +73,10 @@ func show(c echo.Context, status int, page templ.Component) error {
 	if err := page.Render(c.Request().Context(), &b); err != nil {
 		return err
 	}
-	return c.HTMLBlob(status, b.Bytes())
+	send(c, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // the browser went
+	})
+	return nil
 }

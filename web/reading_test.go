@@ -270,7 +270,7 @@ func (s site) stream(ctx context.Context, pages *Pages, session string) *bufio.R
 	res, err := server.Client().Do(req)
 	must(s.t, err)
 	s.t.Cleanup(func() { res.Body.Close() })
-	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" || res.Uncompressed {
 		s.t.Fatalf("%d %s", res.StatusCode, res.Header.Get("Content-Type"))
 	}
 	return bufio.NewReader(res.Body)

@@ -120,7 +120,9 @@ func (p *Pages) post(e *echo.Echo, path string, h echo.HandlerFunc) {
 }
 
 func serveStatic(c echo.Context) error {
-	if !static.Serve(c.Response(), c.Request()) {
+	found := false
+	send(c, func(w http.ResponseWriter, r *http.Request) { found = static.Serve(w, r) })
+	if !found {
 		return echo.ErrNotFound
 	}
 	return nil

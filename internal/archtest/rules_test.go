@@ -78,6 +78,7 @@ var walls = map[string][]string{
 	"github.com/tink-crypto/tink-go":  {"internal/keyring"},
 	"code.dny.dev/ssrf":               {"internal/outbound"},
 	"github.com/tiktoken-go":          {"internal/gateway"},
+	"github.com/klauspost/compress":   {"web"},
 	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
 	"github.com/jackc/pgx": {
 		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/notify",
