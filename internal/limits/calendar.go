@@ -3,7 +3,7 @@ package limits
 import "time"
 
 // calendar counts what is charged in one day or month of a zone. A change of
-// zone takes effect when the window that is running ends.
+// zone takes effect when the window that is running ends (zones.go).
 type calendar struct {
 	window
 	amount int64
@@ -17,10 +17,20 @@ type window struct{ start, end int64 }
 func (w window) from() time.Time { return time.UnixMilli(w.start).UTC() }
 func (w window) to() time.Time   { return time.UnixMilli(w.end).UTC() }
 
-// windowAt is the calendar window of l that contains the instant, in zone.
+// windowAt is the calendar window of l that contains the instant; zone is l's
+// own, and counts alone where there is no past one.
 func windowAt(l *Limit, ms int64, zone *time.Location) window {
+	if len(l.PastZones) > 0 {
+		w, _ := l.Zones().window(l.Window, ms)
+		return w
+	}
+	return plain(l.Window, ms, zone)
+}
+
+// plain is the window of a zone that was never changed.
+func plain(kind Window, ms int64, zone *time.Location) window {
 	t := time.UnixMilli(ms)
-	if l.Window == WindowMonth {
+	if kind == WindowMonth {
 		return window{MonthStart(t, zone).UnixMilli(), MonthEnd(t, zone).UnixMilli()}
 	}
 	return window{DayStart(t, zone).UnixMilli(), DayEnd(t, zone).UnixMilli()}

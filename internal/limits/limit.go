@@ -104,7 +104,8 @@ type Limit struct {
 	Weights   map[Class]int64 `json:"weights,omitempty"`    // thousandths; absent: 1000
 	Mode      Mode            `json:"mode,omitempty"`
 	Outage    Outage          `json:"outage,omitempty"`
-	Zone      string          `json:"zone,omitempty"` // IANA, calendar only; empty: UTC
+	Zone      string          `json:"zone,omitempty"`       // IANA, calendar only; empty: UTC
+	PastZones []PastZone      `json:"past_zones,omitempty"` // before Zone was asked for
 }
 
 // Default fills what a limit may leave out: the policy of its window, mode
@@ -243,5 +244,5 @@ func (l *Limit) same(o *Limit) bool {
 	return l.ID == o.ID && l.Scope == o.Scope && l.Dimension == o.Dimension && l.Window == o.Window &&
 		l.Policy == o.Policy && l.Amount == o.Amount && l.Burst == o.Burst && l.EachModel == o.EachModel &&
 		l.Mode == o.Mode && l.Outage == o.Outage && l.Zone == o.Zone &&
-		slices.Equal(l.Models, o.Models) && maps.Equal(l.Weights, o.Weights)
+		slices.Equal(l.PastZones, o.PastZones) && slices.Equal(l.Models, o.Models) && maps.Equal(l.Weights, o.Weights)
 }
