@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -11,14 +13,19 @@ import (
 // entry is a link of the rail.
 type entry struct {
 	Path, Icon, Words string
-	Needs             right // "" for everybody
+	Short             string // for a narrow place; "" Words
+	Needs             right  // "" for everybody
 	Current           bool
 }
+
+func (e entry) Brief() string { return cmp.Or(e.Short, e.Words) }
 
 type navGroup struct {
 	Title   string
 	Entries []entry
 }
+
+const apiReference = "Reference"
 
 // navigation is every page that the rail leads to. An entry shows where its
 // route is mounted and the person's role has the right.
@@ -31,21 +38,54 @@ var navigation = []navGroup{
 	{"Run", []entry{
 		{Path: "/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/requests", Icon: "requests", Words: "Requests"},
-		{Path: "/keys", Icon: "keys", Words: "API keys", Needs: seeCustomerKeys},
+		{Path: "/keys", Icon: "keys", Words: "API keys", Short: "Keys", Needs: seeCustomerKeys},
 	}},
-	{"Supply", []entry{{Path: "/providers", Icon: "providers", Words: "Provider keys", Needs: seeProviderKeys}}},
+	{"Supply", []entry{{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys}}},
 	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
-	{"Reference", []entry{
+	{apiReference, []entry{
 		{Path: "/docs", Icon: "docs", Words: "API"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
 	}},
 }
+
+// tabs are the pages that a phone keeps at hand, the first four that there are;
+// the rest is behind "More".
+var tabs = []string{"/", "/usage", "/customers", "/requests", "/plans"}
+
+const mostTabs = 4
 
 // around is what stands around a page and depends on the request alone: the
 // rail's links, and what was done just now.
 type around struct {
 	Nav  []navGroup
 	Done string
+}
+
+// Words are the links of the bar that a tablet has along the top.
+func (a around) Words() (out []entry) {
+	for _, g := range a.Nav {
+		if g.Title != apiReference {
+			out = append(out, g.Entries...)
+		}
+	}
+	return out
+}
+
+// Tabs are the links of the bar that a phone has along the bottom.
+func (a around) Tabs() (out []entry) {
+	for _, path := range tabs {
+		for _, e := range a.Words() {
+			if e.Path == path && len(out) < mostTabs {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// Elsewhere tells that the page is on no tab.
+func (a around) Elsewhere() bool {
+	return !slices.ContainsFunc(a.Tabs(), func(e entry) bool { return e.Current })
 }
 
 type aroundKey struct{}

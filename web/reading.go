@@ -14,4 +14,5 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
 	p.get(e, "/requests", p.page("", p.requestsPage))
 	p.get(e, "/requests/:id", p.page("", p.requestPage))
+	p.get(e, "/search", p.page("", p.search))
 }
