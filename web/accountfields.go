@@ -26,6 +26,13 @@ func zoneInput(f form) ui.Input {
 	return in
 }
 
+// movedZoneInput is the zone that days are to begin in.
+func movedZoneInput(f form) ui.Input {
+	in := f.input("zone", "Days are to begin in")
+	in.Hint, in.Placeholder = "An IANA name such as Europe/Berlin.", "Europe/Berlin"
+	return in
+}
+
 // newSecretInput is a password beside the present one.
 func newSecretInput(f form) ui.Input {
 	in := secretInput(f, "At least 10 characters; a few words in a row are good.", "new-password")

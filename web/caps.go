@@ -33,7 +33,8 @@ const (
 // readCaps asks the limits engine how the caps stand. Whose they are is for who
 // may see customers; others see the tenant's own.
 func (p *Pages) readCaps(ctx context.Context, w workspace) (caps, error) {
-	c := caps{Resets: limits.DayEnd(w.Now, w.Now.Location()).In(w.Now.Location())}
+	_, ends, in := w.Tenant.Zones.Day(w.Now)
+	c := caps{Resets: ends.In(in)}
 	list := calendar(w.Tenant.Limits)
 	who := map[limits.Scope]string{}
 	if w.May(seeCustomers) {
@@ -47,9 +48,6 @@ func (p *Pages) readCaps(ctx context.Context, w workspace) (caps, error) {
 				list = append(list, l)
 			}
 		}
-	}
-	for i := range list {
-		list[i].Zone = cmp.Or(list[i].Zone, w.Tenant.Zone)
 	}
 	if len(list) == 0 {
 		return c, nil

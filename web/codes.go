@@ -144,6 +144,7 @@ var codeGroups = []codeGroup{
 		{"bad_model", "400", "This is no model name or pattern.", "See the message."},
 		{"invalid_pattern", "400", "This is no model name or pattern.", "See the message."},
 		{"bad_time", "400", "This is no time.", "Send RFC 3339, or a date."},
+		{"zone_changed_often", "409", "The tenant's time zone was changed 8 times within 100 days.", "Stay with the present one for now."},
 		{"bad_zone", "400", "This is no IANA time zone.", "Send one such as Europe/Berlin."},
 		{"unknown_zone", "400", "This is no IANA time zone.", "Send one such as Europe/Berlin."},
 		{"in_the_past", "400", "The time has passed.", "Send a later one."},

@@ -5,7 +5,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"weir/internal/limits"
 	"weir/internal/usage"
 	"weir/web/ui"
 )
@@ -26,6 +25,6 @@ func (p *Pages) askAgain(c echo.Context, w workspace, ask ui.Confirm, f form) er
 
 // dayQuery asks for the tenant's day so far.
 func dayQuery(w workspace, by usage.GroupBy, f usage.Filter) usage.Query {
-	zone := w.Now.Location()
-	return usage.Query{From: limits.DayStart(w.Now, zone), To: limits.DayEnd(w.Now, zone), Bucket: usage.Day, Zone: zone, GroupBy: by, Filter: f}
+	from, to, zone := w.Tenant.Zones.Day(w.Now)
+	return usage.Query{From: from, To: to, Bucket: usage.Day, Zone: zone, GroupBy: by, Filter: f}
 }

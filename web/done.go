@@ -21,6 +21,7 @@ var dones = map[string]string{
 	"password-changed":    "Your password is changed, and your other sessions have ended.",
 	"sessions-ended":      "Your other sessions have ended.",
 	"tenant-saved":        "The organisation has its new name.",
+	"zone-asked":          "The time zone is kept as you asked. Below is from when it counts.",
 	"key-revoked":         "The key is revoked. It stops working within a second.",
 }
 

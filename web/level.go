@@ -37,21 +37,13 @@ func levelOf(s limits.State, now time.Time) ui.Level {
 	case l.Amount == 0:
 		level.Detail = "admits nothing; waiting does not help"
 	case l.Policy == limits.PolicyCalendar:
-		level.Reset = "anew " + ui.Instant(s.ResetAt.In(zoneOf(l, now)), now) + ", in " + ui.Span(s.ResetAt.Sub(now))
+		level.Reset = "anew " + ui.Instant(s.ResetAt.In(l.ZoneAt(s.ResetAt.Add(-time.Millisecond))), now) + ", in " + ui.Span(s.ResetAt.Sub(now))
 	case l.Policy == limits.PolicyGauge:
 		level.Reset = "frees as calls end"
 	case s.Full > 0:
 		level.Reset = "full in " + ui.Span(s.Full)
 	}
 	return level
-}
-
-// zoneOf is the zone in which a limit's days end.
-func zoneOf(l limits.Limit, now time.Time) *time.Location {
-	if zone, err := time.LoadLocation(l.Zone); err == nil && l.Zone != "" {
-		return zone
-	}
-	return now.Location()
 }
 
 func gaugeOf(s limits.State, now time.Time) ui.Gauge {

@@ -7,6 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/fault"
+	"weir/internal/tenants"
 )
 
 // settingsPage is what the settings show: the person's own, and the tenant's.
@@ -17,6 +19,8 @@ type settingsPage struct {
 	Password     form
 	HasPassword  bool
 	Organisation form
+	Place        form // its time zone
+	Change       zoneChange
 	Devices      []device
 	Owner        bool
 }
@@ -33,6 +37,7 @@ func (p *Pages) mountSettings(e *echo.Echo) {
 	p.post(e, "/settings/password", p.page("", p.savePassword))
 	p.post(e, "/settings/sessions/end", p.page("", p.endOtherSessions))
 	p.post(e, "/settings/tenant", p.page(changeTenant, p.saveTenant))
+	p.post(e, "/settings/zone", p.page(changeTenant, p.saveZone))
 }
 
 // settingsOf reads the page as it stands.
@@ -42,6 +47,8 @@ func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settin
 		workspace: w, Email: who.User.Email, Owner: w.May(changeTenant),
 		Profile:      form{Values: map[string][]string{"name": {who.User.Name}}},
 		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}}},
+		Place:        form{Values: map[string][]string{"zone": {w.Tenant.Zones.Zone}}},
+		Change:       changeOf(w),
 	}
 	var err error
 	if v.HasPassword, err = p.accounts.HasPassword(ctx, who.User.ID); err != nil {
@@ -99,7 +106,12 @@ func (p *Pages) savePassword(c echo.Context, who auth.Person, w workspace) error
 
 func (p *Pages) saveTenant(c echo.Context, who auth.Person, w workspace) error {
 	return p.settingsForm(c, who, w, func(v *settingsPage) *form { return &v.Organisation }, "tenant-saved", func(f form) error {
-		return p.tenants.Rename(asPerson(c, who), who.Tenant, strings.TrimSpace(f.Get("tenant")))
+		name := strings.TrimSpace(f.Get("tenant"))
+		if wrong := tenants.CheckName("/tenant", name); len(wrong) > 0 {
+			return fault.InvalidFields(wrong...)
+		}
+		_, err := p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name})
+		return err
 	})
 }
 

@@ -45,8 +45,8 @@ type figure struct{ Short, Unit, Exact string }
 func (p *Pages) today(ctx context.Context, t tenants.Tenant, now time.Time, withMoney bool) (today, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	zone := now.Location()
-	q := usage.Query{From: limits.DayStart(now, zone), To: limits.DayEnd(now, zone), Bucket: usage.Hour, Zone: zone}
+	from, to, zone := t.Zones.Day(now)
+	q := usage.Query{From: from, To: to, Bucket: usage.Hour, Zone: zone}
 	q.Filter.Tests = usage.WithTests
 	all, err := p.reports.Report(ctx, t.ID, q)
 	if err != nil {

@@ -119,7 +119,7 @@ func (c Caller) narrowed(t ClientToken) Caller {
 	scope := limits.Scope{Kind: limits.ScopeClientToken, ID: t.ID, Name: c.Key.Name}
 	own := tenants.Placed(t.Limits, scope)
 	for i := range own {
-		own[i].Zone = c.Tenant.Zone
+		own[i].Zone, own[i].PastZones = c.Tenant.Zones.Zone, c.Tenant.Zones.Past
 	}
 	c.Key.Limits = append(slices.Clone(c.Key.Limits), own...)
 	return c
@@ -151,7 +151,7 @@ func (d *Directory) readCaller(ctx context.Context, hash [32]byte) (Caller, erro
 func (d *Directory) readKey(ctx context.Context, tenant, key uuid.UUID) (Caller, error) {
 	var c Caller
 	err := d.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant); err != nil {
+		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant, d.now()); err != nil {
 			return err
 		}
 		c.Key, err = tenants.ReadAPIKey(ctx, tx, tenant, key)

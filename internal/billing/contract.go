@@ -28,7 +28,7 @@ type Contract struct {
 func (s *Service) ContractOf(ctx context.Context, tenant, customer uuid.UUID) (Contract, error) {
 	var c Contract
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant); err != nil {
+		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant, s.now()); err != nil {
 			return err
 		}
 		if c.Customer, err = tenants.ReadCustomer(ctx, tx, tenant, customer); err != nil {

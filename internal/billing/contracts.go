@@ -15,7 +15,7 @@ import (
 func (s *Service) Contracts(ctx context.Context, tenant uuid.UUID, most int) ([]Contract, error) {
 	var list []Contract
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
 		}

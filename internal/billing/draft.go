@@ -16,7 +16,7 @@ import (
 func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, n NewVersion) (Version, error) {
 	var v Version
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 func (s *Service) AddPlan(ctx context.Context, tenant uuid.UUID, name string, n NewVersion) (Plan, error) {
 	var p Plan
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (s *Service) AddPlan(ctx context.Context, tenant uuid.UUID, name string, n 
 func (s *Service) AddVersion(ctx context.Context, tenant, plan uuid.UUID, n NewVersion) (Plan, error) {
 	var p Plan
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ type Subscription struct {
 func (s *Service) Subscribe(ctx context.Context, tenant, customer, plan uuid.UUID) (Subscription, error) {
 	var sub Subscription
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant)
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
 		}

@@ -27,14 +27,10 @@ func (s *Server) chat(k *caller) error {
 	if err != nil {
 		return err
 	}
-	zone, err := time.LoadLocation(k.contract.Tenant.Zone)
-	if err != nil {
-		return err
-	}
 	plan := k.plan()
 	estimate := call.estimate(plan)
 	d, err := s.Meter.Admit(k.ctx, usage.Call{
-		RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zone: zone, Customer: k.who.Key.Customer,
+		RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 		Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 		Kind: "chat", Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
 		Test:     routes[0].Endpoint.Provider.Practice,

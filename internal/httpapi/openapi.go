@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"regexp"
 	"strings"
@@ -82,9 +83,13 @@ func addExample(r *openapi31.Reflector, p endpoint) error {
 		return err
 	}
 	item := r.Spec.Paths.MapOfPathItemValues[pathParam.ReplaceAllString(p.path, "{$1}")]
-	content := item.Post.RequestBody.RequestBody.Content[echo.MIMEApplicationJSON]
+	op := item.Post
+	if p.method == http.MethodPatch {
+		op = item.Patch
+	}
+	content := op.RequestBody.RequestBody.Content[echo.MIMEApplicationJSON]
 	content.Example = &value
-	item.Post.RequestBody.RequestBody.Content[echo.MIMEApplicationJSON] = content
+	op.RequestBody.RequestBody.Content[echo.MIMEApplicationJSON] = content
 	return nil
 }
 

@@ -111,12 +111,8 @@ func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 	if err := contract.RequireActive(); err != nil {
 		return usage.Call{}, err
 	}
-	zone, err := time.LoadLocation(contract.Tenant.Zone)
-	if err != nil {
-		return usage.Call{}, err
-	}
 	c := usage.Call{
-		RequestID: requestUUID(r.echo), Tenant: r.tenant(), Zone: zone, Customer: customer, Subscription: contract.Subscription,
+		RequestID: requestUUID(r.echo), Tenant: r.tenant(), Zones: contract.Tenant.Zones, Customer: customer, Subscription: contract.Subscription,
 		PlanVersion: contract.Version.ID, Key: r.caller.Key.ID, Counter: r.caller.Key.Counter, Kind: usage.KindDecision, Model: b.Model,
 		EndUser: b.EndUser, Tags: b.Tags, Currency: contract.Version.Currency, Rates: billing.RatesFor(contract.Version.Prices, b.Model),
 		Plan:     append(append([]limits.Limit{}, contract.Limits...), r.caller.Key.Limits...),

@@ -104,6 +104,9 @@ func endpoints() []endpoint {
 	return []endpoint{
 		on("GET", "/api/v1/me", "", "Who this key is", 200, me),
 
+		on("GET", "/api/v1/tenant", "tenant:read", "Read the tenant", 200, getTenant),
+		on("PATCH", "/api/v1/tenant", "tenant:write", "Change the tenant's name or time zone; a zone counts when the running day ends", 200, changeTenant).with(`{"zone": "Europe/Berlin"}`),
+
 		on("POST", "/api/v1/provider-keys", "provider-keys:write", "Add a provider key; it is checked live", 201, addProviderKey).with(`{"provider": "practice", "name": "Practice"}`),
 		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),
 		on("GET", "/api/v1/provider-keys/:id", "provider-keys:read", "Read a provider key", 200, getProviderKey),

@@ -87,7 +87,11 @@ func (s *Server) usageQuery(r *request, q usageQuery) (usage.Query, error) {
 		zone = time.UTC
 	}
 	now := s.now()
-	from := moment(q.From, "?from", limits.DayStart(now, zone), zone, &wrong)
+	today := limits.DayStart(now, zone)
+	if q.TZ == "" {
+		today, _, _ = r.caller.Tenant.Zones.Day(now)
+	}
+	from := moment(q.From, "?from", today, zone, &wrong)
 	to := moment(q.To, "?to", now, zone, &wrong)
 	out := usage.Query{From: from, To: to, Bucket: usage.Bucket(q.Bucket), GroupBy: usage.GroupBy(q.GroupBy), Zone: zone}
 	if q.Bucket == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -54,11 +55,11 @@ func AddLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwne
 	return out, nil
 }
 
-// LimitsOf reads the limits of several owners of one kind, in the tenant's zone.
+// LimitsOf reads the limits of several owners of one kind, in the tenant's zones.
 // The scope is the caller's to fill in.
 func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ids []uuid.UUID) (map[uuid.UUID][]limits.Limit, error) {
 	rows, err := tx.Query(ctx, `
-		select l.owner_id, l.limit_id, l.dimension, l.win, l.policy, l.amount, l.burst, l.models, l.each_model, l.weights, l.mode, l.outage, t.zone
+		select l.owner_id, l.limit_id, l.dimension, l.win, l.policy, l.amount, l.burst, l.models, l.each_model, l.weights, l.mode, l.outage, t.zone, t.past_zones
 		from limits l
 		join tenants t on t.tenant_id = l.tenant_id
 		where l.tenant_id = $1 and l.owner_kind = $2 and l.owner_id = any($3)
@@ -70,10 +71,11 @@ func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner
 	var l limits.Limit
 	var ownerID uuid.UUID
 	var weights []byte
+	var past []limits.PastZone
 	_, err = pgx.ForEachRow(rows, []any{
-		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage, &l.Zone,
+		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage, &l.Zone, &past,
 	}, func() error {
-		l.Weights = nil
+		l.Weights, l.PastZones = nil, slices.Clone(past)
 		if len(weights) > 2 {
 			if err := json.Unmarshal(weights, &l.Weights); err != nil {
 				return fmt.Errorf("limit %s: %w", l.ID, err)

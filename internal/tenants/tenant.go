@@ -21,7 +21,8 @@ import (
 type Tenant struct {
 	ID          uuid.UUID
 	Name        string
-	Zone        string // IANA
+	Zone        string // IANA, in which its days are counted as it was read
+	Zones       limits.Zones
 	Currency    string // ISO 4217
 	Operator    bool
 	CreatedAt   time.Time
@@ -63,7 +64,7 @@ func (s *Service) Create(ctx context.Context, n NewTenant) (Created, error) {
 	if err := n.check(); err != nil {
 		return Created{}, err
 	}
-	c := Created{Tenant: Tenant{ID: id.New(), Name: n.Name, Zone: n.Zone, Currency: n.Currency, Operator: n.Operator, CreatedAt: s.now()}}
+	c := Created{Tenant: Tenant{ID: id.New(), Name: n.Name, Zone: n.Zone, Zones: limits.Zones{Zone: n.Zone}, Currency: n.Currency, Operator: n.Operator, CreatedAt: s.now()}}
 	err := s.db.WithTenant(ctx, c.Tenant.ID, func(tx pgx.Tx) (err error) {
 		if c.Owner, err = s.insertTenant(ctx, tx, c.Tenant, n); err != nil {
 			return err
@@ -160,45 +161,30 @@ func (s *Service) addSignInLink(ctx context.Context, tx pgx.Tx, user, tenant uui
 func (s *Service) Get(ctx context.Context, tenant uuid.UUID) (Tenant, error) {
 	var t Tenant
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		t, err = ReadTenant(ctx, tx, tenant)
+		t, err = ReadTenant(ctx, tx, tenant, s.now())
 		return err
 	})
 	return t, err
 }
 
 // ReadTenant is Get for a caller who owns the transaction.
-func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (Tenant, error) {
+func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, now time.Time) (Tenant, error) {
 	t := Tenant{ID: tenant}
 	err := tx.QueryRow(ctx, `
-		select name, zone, currency, is_operator, created_at, suspended_at
+		select name, zone, past_zones, currency, is_operator, created_at, suspended_at
 		from tenants where tenant_id = $1`, tenant).
-		Scan(&t.Name, &t.Zone, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt)
+		Scan(&t.Name, &t.Zones.Zone, &t.Zones.Past, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, NotFound("tenant")
 	}
 	if err != nil {
 		return t, err
 	}
+	_, _, in := t.Zones.Day(now)
+	t.Zone = in.String()
 	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByTenant, []uuid.UUID{tenant})
 	t.Limits = Placed(byOwner[tenant], limits.Scope{Kind: limits.ScopeTenant, ID: tenant, Name: t.Name})
 	return t, err
-}
-
-// Rename changes a tenant's name. Nothing hangs on it.
-func (s *Service) Rename(ctx context.Context, tenant uuid.UUID, name string) error {
-	if wrong := CheckName("/tenant", name); len(wrong) > 0 {
-		return fault.InvalidFields(wrong...)
-	}
-	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := ReadTenant(ctx, tx, tenant)
-		if err != nil || t.Name == name {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `update tenants set name = $2 where tenant_id = $1`, tenant, name); err != nil {
-			return err
-		}
-		return Audit(ctx, tx, tenant, "tenant.renamed", id.Tenant.Format(tenant), map[string]string{"from": t.Name, "to": name})
-	})
 }
 
 // NotFound is the one answer to an id that does not exist, is malformed, or is

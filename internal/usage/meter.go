@@ -59,7 +59,7 @@ type metered struct {
 type Call struct {
 	RequestID                           uuid.UUID
 	Tenant                              uuid.UUID
-	Zone                                *time.Location // of the tenant's days
+	Zones                               limits.Zones // of the tenant's days
 	Customer, Subscription, PlanVersion uuid.UUID
 	Key, Counter                        uuid.UUID
 	Kind                                string // chat, decision, …
@@ -150,10 +150,11 @@ func (c Call) refused(d limits.Decision) *Event {
 
 func (c Call) event(d limits.Decision) Event {
 	at := d.At.UTC()
+	day, _, _ := c.Zones.Day(at)
 	return Event{
 		Version: version, RequestID: c.RequestID, Tenant: c.Tenant, Customer: c.Customer, Subscription: c.Subscription,
 		PlanVersion: c.PlanVersion, Key: c.Key, Counter: c.Counter, EndUser: c.EndUser, Tags: c.Tags,
-		ModelAsked: c.Model, Kind: c.Kind, Stream: c.Stream, StartedAt: at, EndedAt: at, LocalDay: limits.DayStart(at, c.Zone),
+		ModelAsked: c.Model, Kind: c.Kind, Stream: c.Stream, StartedAt: at, EndedAt: at, LocalDay: day,
 		Estimate: c.Estimate, Currency: c.Currency, Test: c.Test,
 	}
 }

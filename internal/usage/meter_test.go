@@ -51,7 +51,7 @@ func newMetering(t *testing.T) *metering {
 
 func (m *metering) call(decision bool) Call {
 	return Call{
-		RequestID: id.New(), Tenant: m.tenant, Zone: time.UTC, Customer: m.plan[0].Scope.ID, Key: id.New(), Counter: id.New(),
+		RequestID: id.New(), Tenant: m.tenant, Zones: limits.Zones{Zone: "UTC"}, Customer: m.plan[0].Scope.ID, Key: id.New(), Counter: id.New(),
 		Kind: map[bool]string{true: KindDecision, false: "chat"}[decision], Model: "gpt-4o", Currency: "USD", Plan: m.plan,
 		Rates:    []Rate{{Price: id.New(), Class: Input, MicrosPerMillion: 2_000_000}, {Price: id.New(), Class: Output, MicrosPerMillion: 4_000_000}},
 		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100, Output: 400}}, Decision: decision, TTL: time.Minute,
@@ -280,5 +280,25 @@ func TestAfterAKillGatewayCallsAreClosedAndReservationsLiveOn(t *testing.T) {
 	done, err := again.Settle(t.Context(), m.tenant, alive.Reservation.ID, Result{Outcome: OK, Tokens: used})
 	if err != nil || done.Late || done.Event.Tokens != used || done.Event.RequestID != reserved.RequestID {
 		t.Fatalf("got %+v, %v", done, err)
+	}
+}
+
+func TestACallsDayIsThatOfTheZoneThatCountsAtItsAdmission(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	c := m.call(false)
+	m.clock.advance(-48 * time.Hour)
+	now := m.clock.now()
+	ends := limits.DayEnd(now, time.UTC)
+	c.Zones = limits.Zones{Zone: "Asia/Kolkata", Past: []limits.PastZone{{Zone: "UTC", UntilMS: now.UnixMilli()}}}
+	for _, want := range []time.Time{limits.DayStart(now, time.UTC), ends} {
+		c.RequestID = id.At(m.clock.now())
+		d := m.admit(c)
+		_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: used})
+		must(t, err)
+		if got := m.stored(c.RequestID)[0].LocalDay; !got.Equal(want) {
+			t.Fatalf("a call of %s is on the day from %s, want %s", m.clock.now(), got, want)
+		}
+		m.clock.advance(ends.Sub(m.clock.now()))
 	}
 }

@@ -75,13 +75,9 @@ func Sentence(d limits.Decision, model string) string {
 	return fmt.Sprintf("Rate limit reached for %s %s on %s: %s Try again in %s.", model, where, s.Limit.Label(), figures, Duration(d.RetryAfter))
 }
 
-// local is the reset in the zone in which the limit's days end.
+// local is the reset in the zone in which the window that ends is counted.
 func local(s limits.State) time.Time {
-	zone, err := time.LoadLocation(s.Limit.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	return s.ResetAt.In(zone)
+	return s.ResetAt.In(s.Limit.ZoneAt(s.ResetAt.Add(-time.Millisecond)))
 }
 
 func whose(s limits.Scope) string {

@@ -80,3 +80,30 @@ func TestNoExpiryMakesTheListOfKeysUnreadable(t *testing.T) {
 		}
 	}
 }
+
+func TestATenantsTimeZoneChangesWhenItsDayEnds(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone(), Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 100}}})
+	before := weir.Want(t, 200, "POST", "/v1/chat/completions", w.Key, chat("practice-small"))
+	a := weir.Want(t, 200, "PATCH", "/api/v1/tenant", w.ManagementKey, `{"zone": "Pacific/Apia"}`)
+	if a.Text("zone") != stack.MiddayZone() || a.Text("pending_zone.zone") != "Pacific/Apia" {
+		t.Fatalf("got %s", a)
+	}
+	from, err := time.Parse(time.RFC3339Nano, a.Text("pending_zone.days_from"))
+	if err != nil || !from.After(time.Now()) {
+		t.Fatalf("days change from %s", a)
+	}
+	after := weir.Want(t, 200, "POST", "/v1/chat/completions", w.Key, chat("practice-small"))
+	const left = "x-ratelimit-remaining-requests"
+	if was, is := before.Header.Get(left), after.Header.Get(left); was != "99" || is != "98" {
+		t.Fatalf("%s was %s and is %s", left, was, is)
+	}
+	reset, err := time.ParseDuration(after.Header.Get("x-ratelimit-reset-requests"))
+	if drift := time.Until(from) - reset; err != nil || drift.Abs() > 2*time.Second {
+		t.Fatalf("the cap resets in %s, days change in %s", reset, time.Until(from))
+	}
+	weir.Want(t, 400, "PATCH", "/api/v1/tenant", w.ManagementKey, `{"zone": "Mars/Base"}`)
+	if a := weir.Want(t, 200, "PATCH", "/api/v1/tenant", w.ManagementKey, fmt.Sprintf(`{"zone": %q, "name": "Renamed"}`, stack.MiddayZone())); a.JSON("pending_zone") != nil || a.Text("name") != "Renamed" {
+		t.Fatalf("taken back: %s", a)
+	}
+}

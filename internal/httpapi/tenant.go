@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"time"
+
+	"weir/internal/id"
+	"weir/internal/tenants"
+)
+
+type tenantBody struct {
+	Name *string `json:"name,omitempty"`
+	Zone *string `json:"zone,omitempty" description:"IANA time zone in which days are to begin" example:"Europe/Berlin"`
+}
+
+type tenantJSON struct {
+	ID          string           `json:"id" example:"ten_01kb0000000000000000000000"`
+	Name        string           `json:"name"`
+	Zone        string           `json:"zone" description:"IANA time zone in which days begin now" example:"Europe/Berlin"`
+	Currency    string           `json:"currency" example:"EUR"`
+	PendingZone *pendingZoneJSON `json:"pending_zone" description:"A change of zone that has not taken effect for days yet, or null"`
+}
+
+type pendingZoneJSON struct {
+	Zone       string    `json:"zone" example:"Asia/Tokyo"`
+	DaysFrom   time.Time `json:"days_from" description:"When the running day ends: the next one is counted in this zone"`
+	MonthsFrom time.Time `json:"months_from" description:"When the running month ends"`
+}
+
+func (s *Server) tenantOf(t tenants.Tenant) tenantJSON {
+	out := tenantJSON{ID: id.Tenant.Format(t.ID), Name: t.Name, Zone: t.Zone, Currency: t.Currency}
+	if days, pending := t.Zones.Pending(s.now()); pending {
+		months, _ := t.Zones.PendingMonths(s.now())
+		out.PendingZone = &pendingZoneJSON{Zone: t.Zones.Zone, DaysFrom: days, MonthsFrom: months}
+	}
+	return out
+}
+
+func getTenant(s *Server, r *request, _ none, _ none) (tenantJSON, error) {
+	t, err := s.tenants.Get(r.ctx, r.tenant())
+	return s.tenantOf(t), err
+}
+
+func changeTenant(s *Server, r *request, _ none, b tenantBody) (tenantJSON, error) {
+	t, err := s.tenants.Change(r.ctx, r.tenant(), tenants.TenantChange{Name: b.Name, Zone: b.Zone})
+	return s.tenantOf(t), err
+}
