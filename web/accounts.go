@@ -107,7 +107,7 @@ func (p *Pages) passwordSignIn(c echo.Context) error {
 		}
 		return show(c, status, signInView(p.door(), f, false))
 	}
-	return p.enter(c, issued)
+	return p.enterAt(c, issued, localOnly(f.Get("to")))
 }
 
 func (p *Pages) enter(c echo.Context, issued auth.Issued) error { return p.enterAt(c, issued, "/") }

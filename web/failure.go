@@ -1,12 +1,15 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/fault"
@@ -28,12 +31,14 @@ var statuses = map[fault.Kind]int{
 	fault.Upstream:        http.StatusBadGateway,
 }
 
-// failure is what an error page says: what happened, and what to do.
+// failure is what an error page says: what happened, what was kept, and what to
+// do.
 type failure struct {
 	Status    int
 	Title     string
 	Text      string
 	RequestID string
+	Again     string // an address worth another try; "" none
 }
 
 // failures shows errors as pages, and leaves those of the APIs to next.
@@ -45,15 +50,55 @@ func (p *Pages) failures(next echo.HTTPErrorHandler) echo.HTTPErrorHandler {
 		}
 		f := failureOf(err)
 		f.RequestID = requestID(c)
+		if f.Status >= http.StatusInternalServerError && safe(c.Request().Method) {
+			f.Again = c.Request().URL.RequestURI()
+		}
 		p.logFailure(c, f, err)
 		protect(c.Response().Header())
 		if f.Status == http.StatusServiceUnavailable {
 			c.Response().Header().Set("Retry-After", strconv.Itoa(5))
 		}
-		if err := show(c, f.Status, failureView(f)); err != nil {
+		if err := show(c, f.Status, p.failureFor(c, f)); err != nil {
 			p.log.Error("error page failed", "request_id", f.RequestID, "error", err.Error())
 		}
 	}
+}
+
+// frameWithin is how long an error page waits for what stands around it.
+const frameWithin = 2 * time.Second
+
+// failureFor is the part of a page that failed, or a page: in the frame for who
+// is signed in, alone for everybody else.
+func (p *Pages) failureFor(c echo.Context, f failure) templ.Component {
+	if partial(c) {
+		return failedPart(f, c.Request().Header.Get("HX-Target"), c.Request().URL.RequestURI())
+	}
+	if aroundOf(c.Request().Context()).Frame == nil {
+		p.findFrame(c)
+	}
+	if at := aroundOf(c.Request().Context()).Frame; at != nil {
+		return framedFailure(f, *at)
+	}
+	return failureView(f)
+}
+
+// findFrame looks who is there. Where that fails too, the page stands alone.
+func (p *Pages) findFrame(c echo.Context) {
+	token := p.cookie.token(c.Request())
+	if token == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), frameWithin)
+	defer cancel()
+	who, err := p.sessions.Person(ctx, token)
+	if err != nil {
+		return
+	}
+	w, err := p.workspace(c, who)
+	if err != nil {
+		return
+	}
+	setAround(c, around{Nav: p.nav(who.Role, c.Request().URL.Path), Frame: &w.Frame})
 }
 
 func ofAPI(path string) bool {
@@ -78,20 +123,23 @@ func failureOf(err error) failure {
 }
 
 func failureOfStatus(status int) failure {
-	switch status {
-	case http.StatusNotFound:
-		return failure{status, "There is no page here.", "The address may have lost a part, or what it showed is gone.", ""}
-	case http.StatusMethodNotAllowed:
-		return failure{status, "This address does not do that.", "It is there to be read, or takes a form from one of our pages only.", ""}
-	case http.StatusForbidden:
-		return failure{status, "This is not yours to do.", "Nothing was changed.", ""}
-	case http.StatusServiceUnavailable:
-		return failure{status, "The dashboard cannot answer right now.", "Nothing was changed. Try again in a few seconds.", ""}
+	f := failure{Status: status}
+	switch {
+	case status == http.StatusNotFound:
+		f.Title, f.Text = "There is no page here.", "The address may have lost a part. What it showed may be gone, or belong to another organisation; which of these is not told."
+	case status == http.StatusMethodNotAllowed:
+		f.Title, f.Text = "This address does not do that.", "It is there to be read, or takes a form from one of our pages only. Nothing was changed."
+	case status == http.StatusForbidden:
+		f.Title, f.Text = "This is not yours to do.", "Nothing was changed."
+	case status == http.StatusServiceUnavailable:
+		f.Title, f.Text = "The dashboard cannot answer right now.", "Nothing was changed. Calls through the gateway do not depend on it. Try again in a few seconds."
+	case status >= http.StatusInternalServerError:
+		f.Status = http.StatusInternalServerError
+		f.Title, f.Text = "Something broke, and it is our fault.", "It was logged under its id. A change that you sent was either made whole or not at all: look before you send it again. Calls through the gateway do not depend on this page."
+	default:
+		f.Title, f.Text = "This cannot be done.", http.StatusText(status)+". Nothing was changed."
 	}
-	if status >= http.StatusInternalServerError {
-		return failure{http.StatusInternalServerError, "Something broke, and it is our fault.", "It was logged under the id above. What you see elsewhere in the dashboard, and calls, do not depend on this page.", ""}
-	}
-	return failure{status, "This cannot be done.", http.StatusText(status) + ".", ""}
+	return f
 }
 
 func (p *Pages) logFailure(c echo.Context, f failure, err error) {

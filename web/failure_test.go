@@ -27,6 +27,56 @@ func TestAnUnknownAddressIsAPageAndThoseOfTheAPIsAreNot(t *testing.T) {
 	}
 }
 
+// What is around a page stays around its error, with what the person's role may
+// reach, and the id to ask about.
+func TestAnErrorStandsInTheFrameOfWhoIsSignedIn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("viewer")
+	for path, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"/nothing":                       {404, "There is no page here."},
+		"/plans/pln_nothing":             {404, "There is no page here."},
+		"/customers":                     {403, "Your role here is viewer"},
+		"/usage?customer=cus_nothing":    {403, "Your role here is viewer"},
+		"/requests/req_0000000000000000": {404, "There is no such request."},
+	} {
+		a := s.get(path, session)
+		if a.status != want.status {
+			t.Errorf("%s: %d", path, a.status)
+		}
+		a.has(t, want.says, a.header.Get("X-Request-Id"), `class="rail"`, "Sign out", `href="/usage"`, `data-copy="failed-request"`)
+		a.hasNot(t, `href="/customers"`)
+		s.get(path, "").hasNot(t, `class="rail"`)
+	}
+	s.super(`alter table plans rename to plans_gone`)
+	a := s.get("/plans?after=x", session)
+	if a.status != http.StatusInternalServerError {
+		t.Fatalf("%d", a.status)
+	}
+	a.has(t, "it is our fault", `class="rail"`, `href="/plans?after=x"`, "Try again", "made whole or not at all", a.header.Get("X-Request-Id"))
+}
+
+// A tile that fails as a whole stays a tile, so that it comes back by itself.
+func TestATileThatFailsStaysATile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	s.db.App.Close()
+	header := s.with(session)
+	header["HX-Request"], header["HX-Target"] = "true", "tile-caps"
+	a := s.do(http.MethodGet, "/tiles/caps?x=1", nil, header)
+	if a.status < http.StatusInternalServerError {
+		t.Fatalf("%d", a.status)
+	}
+	a.has(t, `<div class="tile" id="tile-caps" hx-get="/tiles/caps?x=1"`, "Try again", a.header.Get("X-Request-Id"))
+	a.hasNot(t, "<html")
+	header["HX-Target"] = "asked"
+	s.do(http.MethodGet, "/keys/x/revoke", nil, header).hasNot(t, "<html", "hx-get")
+}
+
 func TestWithoutADatabasePagesSayThatAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

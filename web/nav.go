@@ -55,10 +55,11 @@ var tabs = []string{"/", "/usage", "/customers", "/requests", "/plans"}
 const mostTabs = 4
 
 // around is what stands around a page and depends on the request alone: the
-// rail's links, and what was done just now.
+// rail's links, what was done just now, and the frame for an error page.
 type around struct {
-	Nav  []navGroup
-	Done string
+	Nav   []navGroup
+	Done  string
+	Frame *frame // nil before it is known
 }
 
 // Words are the links of the bar that a tablet has along the top.
@@ -98,7 +99,11 @@ func aroundOf(ctx context.Context) around {
 // surround puts the rail for a role into the request's context.
 func (p *Pages) surround(c echo.Context, role string) {
 	r := c.Request()
-	a := around{Nav: p.nav(role, r.URL.Path), Done: dones[c.QueryParam("done")]}
+	setAround(c, around{Nav: p.nav(role, r.URL.Path), Done: dones[c.QueryParam("done")]})
+}
+
+func setAround(c echo.Context, a around) {
+	r := c.Request()
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), aroundKey{}, a)))
 }
 

@@ -38,6 +38,9 @@ type hit struct {
 	Theme              bool // switches the theme, in the browser alone
 }
 
+// paletteTarget is the id of where the palette shows what was found.
+const paletteTarget = "palette-found"
+
 // mostHits is how many of a kind are shown.
 const mostHits = 6
 

@@ -75,12 +75,12 @@ func (p *Pages) signedIn(h func(echo.Context, auth.Person) error) echo.HandlerFu
 	return func(c echo.Context) error {
 		token := p.cookie.token(c.Request())
 		if token == "" {
-			return c.Redirect(http.StatusSeeOther, "/sign-in")
+			return p.signInFirst(c, false)
 		}
 		person, err := p.sessions.Person(c.Request().Context(), token)
 		if fault.Is(err, fault.Unauthenticated) {
 			p.cookie.clear(c)
-			return c.Redirect(http.StatusSeeOther, "/sign-in?ended")
+			return p.signInFirst(c, true)
 		}
 		if err != nil {
 			return err

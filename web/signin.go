@@ -17,7 +17,7 @@ const clearSite = `"cache", "storage"`
 // signInPage explains how one signs in.
 func (p *Pages) signInPage(c echo.Context) error {
 	_, ended := c.QueryParams()["ended"]
-	return show(c, http.StatusOK, signInView(p.door(), form{Values: map[string][]string{}}, ended))
+	return show(c, http.StatusOK, signInView(p.door(), form{Values: map[string][]string{"to": {localOnly(c.QueryParam("to"))}}}, ended))
 }
 
 // linkPage asks before it signs in: programs that look at links in mails only

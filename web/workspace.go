@@ -46,12 +46,15 @@ func (p *Pages) workspace(c echo.Context, who auth.Person) (workspace, error) {
 // page is a page inside the frame that needs a right.
 func (p *Pages) page(needs right, h func(echo.Context, auth.Person, workspace) error) echo.HandlerFunc {
 	return p.signedIn(func(c echo.Context, who auth.Person) error {
-		if needs != "" && !may(who.Role, needs) {
-			return forbidden(who.Role, needs)
-		}
 		w, err := p.workspace(c, who)
 		if err != nil {
 			return err
+		}
+		a := aroundOf(c.Request().Context())
+		a.Frame = &w.Frame
+		setAround(c, a)
+		if needs != "" && !may(who.Role, needs) {
+			return forbidden(who.Role, needs)
 		}
 		return h(c, who, w)
 	})

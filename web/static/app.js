@@ -74,6 +74,28 @@
     dialog.addEventListener("close", () => dialog.remove());
     dialog.showModal();
   });
+  // A part that fails may say so in its own place; a link whose part fails leads
+  // to the page instead, which tells more.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target, elt } = event.detail;
+    if (xhr.status < 400) return;
+    if (target?.matches(".tile")) event.detail.shouldSwap = true;
+    else if (elt?.href && !elt.closest(".tile")) location.assign(elt.href);
+  });
+
+  // A form that is being filled in outlives its session: it is not led away.
+  document.addEventListener("htmx:responseError", (event) => {
+    const { xhr, elt } = event.detail, wrap = document.querySelector(".wrap");
+    if (xhr.status !== 401 || !wrap || elt.closest("dialog") || byID("session-ended")) return;
+    const note = document.createElement("div"), title = document.createElement("b"), text = document.createElement("span"), link = document.createElement("a");
+    Object.assign(note, { id: "session-ended", className: "note warn" }).setAttribute("role", "alert");
+    title.textContent = "Your session has ended. What you typed is still here.";
+    Object.assign(link, { href: "/sign-in?ended", target: "_blank", textContent: "Sign in in a new tab" });
+    text.append(link, ", then go on on this page.");
+    note.append(title, text);
+    wrap.prepend(note);
+  });
+
   // The zone of a new organisation is most often the browser's.
   for (const zone of document.querySelectorAll("input.zone")) {
     if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "";

@@ -62,6 +62,9 @@
     choices()[0]?.click();
   });
   for (const failed of ["htmx:responseError", "htmx:sendError"]) {
-    field.addEventListener(failed, () => { found.textContent = said.textContent = "The search could not be reached. Try again in a moment."; });
+    field.addEventListener(failed, (event) => {
+      const ended = event.detail.xhr?.status === 401;
+      found.textContent = said.textContent = ended ? "Your session has ended. Nothing on the page behind is lost: sign in in a new tab, then go on here." : "The search could not be reached. Try again in a moment.";
+    });
   }
 })();
