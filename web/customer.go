@@ -122,10 +122,12 @@ func (p *Pages) customerLevels(ctx context.Context, w workspace, placed []limits
 	if err != nil || keys == nil {
 		return out, err
 	}
+	seen := map[uuid.UUID]bool{}
 	for _, k := range keys.Items {
-		if k.Status(w.Now) != "active" {
+		if k.Status(w.Now) != "active" || seen[k.Counter] {
 			continue
 		}
+		seen[k.Counter] = true
 		own, err := p.levels(ctx, w.Tenant.ID, k.Limits, "", w.Now)
 		if err != nil {
 			return out, err

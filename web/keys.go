@@ -40,6 +40,7 @@ type apiKeyRow struct {
 	keyRow
 	ID, CustomerID string
 	Test, Works    bool
+	Replaced       bool // another key took over
 	Narrower       string
 	Scopes         string
 	CreatedAt      time.Time
@@ -89,7 +90,7 @@ func (p *Pages) keySection(ctx context.Context, tenant uuid.UUID, f tenants.KeyF
 func apiKeyRowOf(k tenants.APIKey, customer string, now time.Time) apiKeyRow {
 	return apiKeyRow{
 		keyRow: keyRowOf(k, customer, now), ID: id.APIKey.Format(k.ID), CustomerID: id.Customer.Format(k.Customer),
-		Test: k.Test, Works: k.Status(now) == "active", Narrower: narrower(k), Scopes: strings.Join(k.Scopes, ", "), CreatedAt: k.CreatedAt.In(now.Location()),
+		Test: k.Test, Works: k.Status(now) == "active", Replaced: k.ReplacedBy != uuid.Nil, Narrower: narrower(k), Scopes: strings.Join(k.Scopes, ", "), CreatedAt: k.CreatedAt.In(now.Location()),
 	}
 }
 
@@ -120,14 +121,7 @@ func mayKey(role string, kind tenants.KeyKind) bool {
 
 // revokePage asks before a key is revoked, and POST revokes it.
 func (p *Pages) revokePage(c echo.Context, who auth.Person, w workspace) error {
-	key, err := param(c, id.APIKey, "API key")
-	if err != nil {
-		return err
-	}
-	k, err := p.tenants.APIKey(c.Request().Context(), who.Tenant, key)
-	if err == nil && !mayKey(who.Role, k.Kind) {
-		err = tenants.NotFound("API key")
-	}
+	k, err := p.keyOf(c, who)
 	if err != nil {
 		return err
 	}
@@ -145,7 +139,7 @@ func (p *Pages) revokePage(c echo.Context, who auth.Person, w workspace) error {
 	if f.Get("word") != k.Name {
 		return p.askAgain(c, w, ask, f)
 	}
-	if _, err := p.tenants.RevokeAPIKey(asPerson(c, who), who.Tenant, key); err != nil {
+	if _, err := p.tenants.RevokeAPIKey(asPerson(c, who), who.Tenant, k.ID); err != nil {
 		return err
 	}
 	return done(c, "/keys", "key-revoked")
@@ -169,7 +163,7 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 	if err != nil {
 		return ask, err
 	}
-	rest, err := p.otherKeys(ctx, w, k)
+	rest, pair, err := p.otherKeys(ctx, w, k)
 	if err != nil {
 		return ask, err
 	}
@@ -182,16 +176,24 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 		{Number: ui.Count(rest), Text: "other keys of this customer go on working"},
 		{Tone: ui.OK, Number: "0", Text: "calls under way are cut: they end as they are, and are billed"},
 	}
+	if pair > 0 {
+		ask.Consequences = append(ask.Consequences, ui.Consequence{Tone: ui.Bad, Number: ui.Count(pair), Text: "other secret of this key, from a rotation, ends with it"})
+	}
 	return ask, nil
 }
 
-// otherKeys counts the customer's keys that work, beside one.
-func (p *Pages) otherKeys(ctx context.Context, w workspace, k tenants.APIKey) (n int64, err error) {
+// otherKeys counts the customer's keys that work, beside one: those that go on
+// without it, and those that share its counter.
+func (p *Pages) otherKeys(ctx context.Context, w workspace, k tenants.APIKey) (rest, pair int64, err error) {
 	page, err := p.tenants.APIKeys(ctx, w.Tenant.ID, tenants.KeyFilter{Customer: k.Customer}, uuid.Nil, 100)
 	for _, other := range page.Items {
-		if other.ID != k.ID && other.Status(w.Now) == "active" {
-			n++
+		switch {
+		case other.ID == k.ID || other.Status(w.Now) != "active":
+		case other.Counter == k.Counter:
+			pair++
+		default:
+			rest++
 		}
 	}
-	return n, err
+	return rest, pair, err
 }

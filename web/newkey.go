@@ -38,6 +38,8 @@ type madePage struct {
 	NoPlan      bool
 	CustomerURL string
 	Tabs        []ui.Tab
+	Old         string    // the key that it takes over from; "" none
+	OldEnds     time.Time // when the old one stops working
 }
 
 // formLife is how long a form to make a key is good: a later one is asked again.

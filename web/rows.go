@@ -3,6 +3,8 @@ package web
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"weir/internal/catalogue"
 	"weir/internal/tenants"
 	"weir/web/ui"
@@ -36,10 +38,14 @@ func keyRowOf(k tenants.APIKey, customer string, now time.Time) keyRow {
 	if k.LastUsedAt != nil {
 		row.LastUsed = k.LastUsedAt.In(now.Location())
 	}
-	switch k.Status(now) {
-	case "revoked":
+	switch status := k.Status(now); {
+	case status == "active" && k.ReplacedBy != uuid.Nil:
+		row.Tone, row.State = ui.Warn, "replaced, works until "+ui.Instant(k.ExpiresAt.In(now.Location()), now)
+	case status == "expired" && k.ReplacedBy != uuid.Nil:
+		row.Tone, row.State = ui.Idle, "replaced"
+	case status == "revoked":
 		row.Tone, row.State = ui.Idle, "revoked "+ui.Instant(k.RevokedAt.In(now.Location()), now)
-	case "expired":
+	case status == "expired":
 		row.Tone, row.State = ui.Idle, "expired "+ui.Instant(k.ExpiresAt.In(now.Location()), now)
 	}
 	return row

@@ -30,6 +30,9 @@ func (p *Pages) mountWork(e *echo.Echo) {
 	p.post(e, "/keys", p.page(seeCustomerKeys, p.makeKey))
 	p.get(e, "/keys/new/management", p.page(seeManagementKeys, p.newManagementKeyPage))
 	p.post(e, "/keys/management", p.page(seeManagementKeys, p.makeManagementKey))
+	p.get(e, "/keys/:id", p.page(seeCustomerKeys, p.key))
+	p.post(e, "/keys/:id/name", p.page(seeCustomerKeys, p.renameKey))
+	p.post(e, "/keys/:id/rotate", p.page(seeCustomerKeys, p.rotateKey))
 	p.get(e, "/keys/:id/revoke", p.page(seeCustomerKeys, p.revokePage))
 	p.post(e, "/keys/:id/revoke", p.page(seeCustomerKeys, p.revokePage))
 }

@@ -43,6 +43,7 @@ type keyJSON struct {
 	CreatedAt  time.Time   `json:"created_at"`
 	ExpiresAt  *time.Time  `json:"expires_at"`
 	RevokedAt  *time.Time  `json:"revoked_at"`
+	ReplacedBy string      `json:"replaced_by,omitempty" description:"The key that took over when this one was rotated; expires_at says until when this one works"`
 	LastUsedAt *time.Time  `json:"last_used_at" description:"To the minute or so"`
 }
 
@@ -55,7 +56,7 @@ func keyOf(k tenants.APIKey) keyJSON {
 	out := keyJSON{
 		ID: id.APIKey.Format(k.ID), Kind: string(k.Kind), Name: k.Name, Customer: id.Customer.Format(k.Customer), Test: k.Test, MaySettle: k.MaySettle,
 		First4: k.First4, Last4: k.Last4, Scopes: k.Scopes, Limits: limitsJSON(k.Limits), Models: k.Models, Status: k.Status(time.Now()),
-		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, LastUsedAt: k.LastUsedAt,
+		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, ReplacedBy: id.APIKey.Format(k.ReplacedBy), LastUsedAt: k.LastUsedAt,
 	}
 	for _, p := range k.IPAllow {
 		out.IPAllow = append(out.IPAllow, p.String())
@@ -122,6 +123,49 @@ func revokeAPIKey(s *Server, r *request, _ none, _ none) (keyJSON, error) {
 		return keyJSON{}, err
 	}
 	k, err := s.tenants.RevokeAPIKey(r.ctx, r.tenant(), key)
+	return keyOf(k), err
+}
+
+type rotateBody struct {
+	OverlapSeconds int64 `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" description:"How long the old secret goes on working; absent: it ends now"`
+}
+
+type rotatedKeyJSON struct {
+	issuedKeyJSON
+	Replaces      string    `json:"replaces" description:"The key that was rotated; both share usage, limits and levels" example:"key_01kb0000000000000000000000"`
+	OldWorksUntil time.Time `json:"old_works_until"`
+}
+
+func rotateAPIKey(s *Server, r *request, _ none, b rotateBody) (rotatedKeyJSON, error) {
+	key, err := r.path(id.APIKey, "API key")
+	if err != nil {
+		return rotatedKeyJSON{}, err
+	}
+	k, err := s.tenants.APIKey(r.ctx, r.tenant(), key)
+	if err != nil {
+		return rotatedKeyJSON{}, err
+	}
+	if err := grantable(r.caller, k.Scopes); err != nil {
+		return rotatedKeyJSON{}, err
+	}
+	overlap := min(max(b.OverlapSeconds, -1), int64(tenants.MaxOverlap/time.Second)+1)
+	old, made, err := s.tenants.RotateAPIKey(r.ctx, r.tenant(), key, time.Duration(overlap)*time.Second)
+	if err != nil {
+		return rotatedKeyJSON{}, err
+	}
+	return rotatedKeyJSON{issuedKeyJSON{keyOf(made.APIKey), made.Secret}, id.APIKey.Format(old.ID), *old.ExpiresAt}, nil
+}
+
+type renameBody struct {
+	Name string `json:"name" required:"true"`
+}
+
+func renameAPIKey(s *Server, r *request, _ none, b renameBody) (keyJSON, error) {
+	key, err := r.path(id.APIKey, "API key")
+	if err != nil {
+		return keyJSON{}, err
+	}
+	k, err := s.tenants.RenameAPIKey(r.ctx, r.tenant(), key, b.Name)
 	return keyOf(k), err
 }
 

@@ -130,7 +130,9 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/api-keys", "api-keys:write", "Make an API key; its secret is in this answer only", 201, addAPIKey).with(`{"kind": "customer", "customer": "{customer}", "name": "Production", "limits": [{"dimension": "requests", "window": "minute", "amount": 100}]}`),
 		on("GET", "/api/v1/api-keys", "api-keys:read", "List API keys", 200, listAPIKeys),
 		on("GET", "/api/v1/api-keys/:id", "api-keys:read", "Read an API key", 200, getAPIKey),
-		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key", 200, revokeAPIKey),
+		on("PATCH", "/api/v1/api-keys/:id", "api-keys:write", "Rename an API key", 200, renameAPIKey).with(`{"name": "Production, Frankfurt"}`),
+		on("POST", "/api/v1/api-keys/:id/rotate", "api-keys:write", "Give an API key a new secret, in this answer only; the old one works on for a while", 201, rotateAPIKey).with(`{"overlap_seconds": 3600}`),
+		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key, and what it was rotated from or to", 200, revokeAPIKey),
 
 		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
 		on("GET", "/api/v1/requests", "requests:read", "List calls, newest first", 200, listRequests),

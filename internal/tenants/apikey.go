@@ -3,6 +3,7 @@ package tenants
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -40,6 +41,7 @@ type APIKey struct {
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
+	ReplacedBy uuid.UUID // the key that took over when it was rotated; zero: none
 	LastUsedAt *time.Time
 }
 
@@ -52,6 +54,7 @@ type IssuedKey struct {
 // NewAPIKey is what a key starts from.
 type NewAPIKey struct {
 	ID        uuid.UUID // chosen by a caller who may ask twice; zero: a new one
+	Counter   uuid.UUID // of the key that it takes over from; zero: its own
 	Kind      KeyKind
 	Customer  uuid.UUID
 	Name      string
@@ -95,7 +98,9 @@ func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n 
 	if k.ID == uuid.Nil {
 		k.ID = id.New()
 	}
-	k.Counter = k.ID
+	if k.Counter = n.Counter; k.Counter == uuid.Nil {
+		k.Counter = k.ID
+	}
 	k.First4, k.Last4 = shown(secret)
 	if k.Scopes == nil {
 		k.Scopes = []string{}
@@ -121,14 +126,17 @@ func (k APIKey) placed(list []limits.Limit) []limits.Limit {
 }
 
 const keyColumns = `api_key_id, counter_id, kind, customer_id, name, first4, last4, test, may_settle, scopes, models, ip_allow,
-	created_at, expires_at, revoked_at, last_used_at`
+	created_at, expires_at, revoked_at, replaced_by, last_used_at`
 
 func scanKey(row pgx.CollectableRow) (k APIKey, err error) {
-	var customer *uuid.UUID
+	var customer, replacedBy *uuid.UUID
 	err = row.Scan(&k.ID, &k.Counter, &k.Kind, &customer, &k.Name, &k.First4, &k.Last4, &k.Test, &k.MaySettle, &k.Scopes, &k.Models, &k.IPAllow,
-		&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt)
+		&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &replacedBy, &k.LastUsedAt)
 	if customer != nil {
 		k.Customer = *customer
+	}
+	if replacedBy != nil {
+		k.ReplacedBy = *replacedBy
 	}
 	return k, err
 }
@@ -197,20 +205,23 @@ func (s *Service) APIKeys(ctx context.Context, tenant uuid.UUID, f KeyFilter, af
 	return PageOf(list, limit, func(k APIKey) uuid.UUID { return k.ID }), err
 }
 
-// RevokeAPIKey ends a key now. Revoking it again changes nothing.
+// RevokeAPIKey ends a key now, and with it every one that it shares its counter
+// with: what was rotated ends as a whole. Revoking it again changes nothing.
 func (s *Service) RevokeAPIKey(ctx context.Context, tenant, key uuid.UUID) (APIKey, error) {
 	var k APIKey
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
 		tag, err := tx.Exec(ctx, `
 			update api_keys set revoked_at = $3
-			where tenant_id = $1 and api_key_id = $2 and revoked_at is null`, tenant, key, s.now())
+			where tenant_id = $1 and revoked_at is null
+			  and (api_key_id = $2 or expires_at is null or expires_at > $3)
+			  and counter_id = (select counter_id from api_keys where tenant_id = $1 and api_key_id = $2)`, tenant, key, s.now())
 		if err != nil {
 			return err
 		}
 		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return Audit(ctx, tx, tenant, "api_key.revoked", id.APIKey.Format(key), map[string]string{"name": k.Name, "last4": k.Last4})
+		return Audit(ctx, tx, tenant, "api_key.revoked", id.APIKey.Format(key), map[string]string{"name": k.Name, "last4": k.Last4, "secrets": fmt.Sprint(tag.RowsAffected())})
 	})
 	return k, err
 }
