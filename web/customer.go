@@ -101,13 +101,20 @@ func (p *Pages) readPlanOf(ctx context.Context, who auth.Person, contract billin
 		if !v.May(changePlans) {
 			return nil
 		}
-		plans, err := p.publishedPlans(ctx, who.Tenant, v.Get("plan"))
+		plans, err := p.publishedPlans(ctx, who.Tenant, v.Get("plan"), uuid.Nil)
 		v.Plans = plans
 		return err
 	}
 	sub, err := p.billing.Subscription(ctx, who.Tenant, contract.Subscription)
 	if err != nil {
 		return err
+	}
+	if v.May(changePlans) {
+		plans, err := p.publishedPlans(ctx, who.Tenant, v.Get("plan"), contract.Version.ID)
+		if err != nil {
+			return err
+		}
+		v.Plans = plans
 	}
 	zone := v.Now.Location()
 	v.Plan, v.PlanID, v.Says = contract.Plan+", version "+ui.Count(int64(contract.Version.Number)), id.Plan.Format(sub.Plan), sentence(contract.Version.Limits)

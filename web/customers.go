@@ -192,7 +192,7 @@ func (p *Pages) newCustomer(c echo.Context, who auth.Person, w workspace) error 
 func (p *Pages) showNewCustomer(c echo.Context, who auth.Person, w workspace, f form, status int) error {
 	view := newCustomerPage{workspace: w, form: f}
 	if w.May(changePlans) {
-		plans, err := p.publishedPlans(c.Request().Context(), who.Tenant, f.Get("plan"))
+		plans, err := p.publishedPlans(c.Request().Context(), who.Tenant, f.Get("plan"), uuid.Nil)
 		if err != nil {
 			return err
 		}
@@ -201,11 +201,12 @@ func (p *Pages) showNewCustomer(c echo.Context, who auth.Person, w workspace, f 
 	return show(c, status, newCustomerView(view))
 }
 
-// publishedPlans are the plans that a customer can be put on.
-func (p *Pages) publishedPlans(ctx context.Context, tenant uuid.UUID, chosen string) (out []ui.Option, err error) {
+// publishedPlans are the plans that a customer can be put on, beside the version
+// that it is on.
+func (p *Pages) publishedPlans(ctx context.Context, tenant uuid.UUID, chosen string, on uuid.UUID) (out []ui.Option, err error) {
 	page, err := p.billing.Plans(ctx, tenant, uuid.Nil, 100)
 	for _, x := range page.Items {
-		if x.Version.Status == billing.Published {
+		if x.Version.Status == billing.Published && x.Version.ID != on {
 			value := id.Plan.Format(x.ID)
 			out = append(out, ui.Option{Value: value, Label: x.Name + ": " + sentence(x.Version.Limits), Chosen: value == chosen})
 		}

@@ -85,7 +85,7 @@ func (p *Pages) showSetup(c echo.Context, _ auth.Person, v setupPage, status int
 		v.startPlan()
 		v.Said = planEditPage{workspace: v.workspace, form: v.form}.say()
 	case "key":
-		plans, err := p.publishedPlans(ctx, v.Tenant.ID, v.Get("plan"))
+		plans, err := p.publishedPlans(ctx, v.Tenant.ID, v.Get("plan"), uuid.Nil)
 		if err != nil {
 			return err
 		}

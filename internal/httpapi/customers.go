@@ -16,15 +16,16 @@ type customerBody struct {
 }
 
 type customerJSON struct {
-	ID         string    `json:"id" example:"cus_01kb0000000000000000000000"`
-	Name       string    `json:"name"`
-	Email      string    `json:"email,omitempty"`
-	ExternalID string    `json:"external_id,omitempty"`
-	CreatedAt  time.Time `json:"created_at"`
+	ID          string     `json:"id" example:"cus_01kb0000000000000000000000"`
+	Name        string     `json:"name"`
+	Email       string     `json:"email,omitempty"`
+	ExternalID  string     `json:"external_id,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	SuspendedAt *time.Time `json:"suspended_at" description:"Since when every call is refused, or null"`
 }
 
 func customerOf(c tenants.Customer) customerJSON {
-	return customerJSON{ID: id.Customer.Format(c.ID), Name: c.Name, Email: c.Email, ExternalID: c.ExternalID, CreatedAt: c.CreatedAt}
+	return customerJSON{ID: id.Customer.Format(c.ID), Name: c.Name, Email: c.Email, ExternalID: c.ExternalID, CreatedAt: c.CreatedAt, SuspendedAt: c.SuspendedAt}
 }
 
 func addCustomer(s *Server, r *request, _ none, b customerBody) (customerJSON, error) {

@@ -122,6 +122,9 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/customers", "customers:write", "Add a customer", 201, addCustomer).with(`{"name": "Ada's Apps", "email": "ada@example.com", "external_id": "ada-1"}`),
 		on("GET", "/api/v1/customers", "customers:read", "List customers", 200, listCustomers),
 		on("GET", "/api/v1/customers/:id", "customers:read", "Read a customer", 200, getCustomer),
+		on("PATCH", "/api/v1/customers/:id", "customers:write", "Change how a customer is called and reached", 200, changeCustomer).with(`{"name": "Ada's Apps GmbH", "email": null}`),
+		on("POST", "/api/v1/customers/:id/suspend", "customers:write", "Refuse every call of a customer from now on", 200, suspendCustomer),
+		on("POST", "/api/v1/customers/:id/resume", "customers:write", "Let a suspended customer call again", 200, resumeCustomer),
 
 		on("POST", "/api/v1/subscriptions", "subscriptions:write", "Put a customer on a plan", 201, subscribe).with(`{"customer": "{customer}", "plan": "{plan}"}`),
 		on("GET", "/api/v1/subscriptions", "subscriptions:read", "List subscriptions", 200, listSubscriptions),

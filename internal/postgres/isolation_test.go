@@ -36,6 +36,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into limits (tenant_id, limit_id, owner_kind, owner_id, position, dimension, win, policy, amount, mode, outage) values ($1, $2, 'plan_version', $3, 0, 'requests', 'minute', 'bucket', 1, 'enforce', 'share')`, []any{id.New(), version}},
 			{`insert into subscriptions (tenant_id, subscription_id, customer_id, plan_version_id, status, started_at, zone) values ($1, $2, $3, $4, 'active', now(), 'UTC')`, []any{subscription, customer, version}},
 			{`insert into subscription_periods (tenant_id, subscription_id, starts_at, ends_at) values ($1, $2, now(), now() + interval '1 month')`, []any{subscription}},
+			{`insert into subscription_changes (tenant_id, subscription_id, changed_at, from_version_id, to_version_id) values ($1, $2, now(), $3, $3)`, []any{subscription, version}},
 			{`insert into setup_steps (tenant_id, step) values ($1, 'plan')`, nil},
 			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
 		} {

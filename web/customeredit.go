@@ -1,0 +1,136 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/auth"
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/tenants"
+	"weir/web/ui"
+)
+
+// customerEditPage is the form of a customer's name, address and own id.
+type customerEditPage struct {
+	workspace
+	form
+	ID, Called string
+}
+
+func (p *Pages) editCustomer(c echo.Context, who auth.Person, w workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	f := form{Values: url.Values{"name": {x.Name}, "email": {x.Email}, "external_id": {x.ExternalID}}}
+	return show(c, http.StatusOK, customerEditView(customerEditPage{w, f, c.Param("id"), x.Name}))
+}
+
+// customerOf reads the customer of the path.
+func (p *Pages) customerOf(c echo.Context, who auth.Person) (tenants.Customer, error) {
+	customer, err := param(c, id.Customer, "customer")
+	if err != nil {
+		return tenants.Customer{}, err
+	}
+	return p.tenants.Customer(c.Request().Context(), who.Tenant, customer)
+}
+
+func (p *Pages) saveCustomer(c echo.Context, who auth.Person, w workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	f, err := typed(c)
+	if err != nil {
+		return err
+	}
+	name, email, external := strings.TrimSpace(f.Get("name")), strings.TrimSpace(f.Get("email")), strings.TrimSpace(f.Get("external_id"))
+	_, err = p.tenants.ChangeCustomer(asPerson(c, who), who.Tenant, x.ID, tenants.CustomerChange{Name: &name, Email: &email, ExternalID: &external})
+	if err == nil {
+		return done(c, "/customers/"+c.Param("id"), "customer-saved")
+	}
+	status, err := f.refuse(err)
+	if err != nil {
+		return err
+	}
+	return show(c, status, customerEditView(customerEditPage{w, f, c.Param("id"), x.Name}))
+}
+
+// moveCustomer puts a customer that is on a plan on another one, at once.
+func (p *Pages) moveCustomer(c echo.Context, who auth.Person, w workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	f, err := typed(c)
+	if err != nil {
+		return err
+	}
+	plan, err := id.Plan.Parse(f.Get("plan"))
+	if err != nil {
+		f.wrong("plan", "Choose a plan.")
+		return p.showCustomer(c, who, w, f, http.StatusBadRequest)
+	}
+	_, err = p.billing.Move(asPerson(c, who), who.Tenant, x.ID, plan)
+	if fault.Is(err, fault.NotFound) {
+		f.wrong("plan", "There is no such plan.")
+		return p.showCustomer(c, who, w, f, http.StatusBadRequest)
+	}
+	if err != nil {
+		status, err := f.refuse(err)
+		if err != nil {
+			return err
+		}
+		return p.showCustomer(c, who, w, f, status)
+	}
+	return done(c, "/customers/"+c.Param("id"), "moved")
+}
+
+// suspendPage asks before every call of a customer is refused, and POST does it.
+func (p *Pages) suspendPage(c echo.Context, who auth.Person, w workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	at := "/customers/" + c.Param("id")
+	if c.Request().Method == http.MethodPost {
+		if _, err := p.tenants.SuspendCustomer(asPerson(c, who), who.Tenant, x.ID); err != nil {
+			return err
+		}
+		return done(c, at, "customer-suspended")
+	}
+	keys, err := p.tenants.APIKeys(c.Request().Context(), who.Tenant, tenants.KeyFilter{Customer: x.ID}, uuid.Nil, 100)
+	if err != nil {
+		return err
+	}
+	var working int64
+	for _, k := range keys.Items {
+		if k.Status(w.Now) == "active" {
+			working++
+		}
+	}
+	return p.ask(c, w, ui.Confirm{
+		Title: "Suspend " + x.Name + "?", Text: "Every call of this customer is refused within a second, until you resume it.",
+		Action: at + "/suspend", Back: at, Keep: "Let it call", Do: "Suspend " + x.Name,
+		Consequences: []ui.Consequence{
+			{Tone: ui.Bad, Number: ui.Count(working), Text: "keys that work now are refused; none is revoked"},
+			{Number: "0", Text: "figures change: plan, usage and levels stay as they are"},
+		},
+	})
+}
+
+func (p *Pages) resumeCustomer(c echo.Context, who auth.Person, _ workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	if _, err := p.tenants.ResumeCustomer(asPerson(c, who), who.Tenant, x.ID); err != nil {
+		return err
+	}
+	return done(c, "/customers/"+c.Param("id"), "customer-resumed")
+}

@@ -1,0 +1,77 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+func TestACustomerIsChangedOnItsPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("developer")
+	_, public := s.addCustomer(made.Tenant.ID, "Kestrel")
+	at := "/customers/" + public
+	s.get(at, session).has(t, `href="`+at+`/edit"`)
+	s.get(at+"/edit", session).has(t, `value="Kestrel"`)
+	if a := s.post(at, session, url.Values{"name": {"Kestrel GmbH"}, "email": {"k@kestrel.example"}, "external_id": {"k-1"}}); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	s.get(at, session).has(t, "Kestrel GmbH", "k@kestrel.example", "k-1")
+	a := s.post(at, session, url.Values{"name": {"kept"}, "email": {"nobody"}})
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, `href="#f-email"`) || !strings.Contains(a.body, `value="kept"`) {
+		t.Errorf("a wrong address: %d", a.status)
+	}
+}
+
+func TestACustomerOnAPlanIsMovedToAnother(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("billing")
+	x, public := s.addCustomer(made.Tenant.ID, "Kestrel")
+	small, smallID := s.plan(made.Tenant.ID, "Small", perDay(limits.DimensionRequests, 5))
+	_, large := s.plan(made.Tenant.ID, "Large", perDay(limits.DimensionRequests, 9))
+	_, err := s.billing.Subscribe(t.Context(), made.Tenant.ID, x.ID, small.ID)
+	must(t, err)
+	at := "/customers/" + public
+	page := s.get(at, session)
+	page.has(t, "Move to another plan", `value="`+large+`"`)
+	page.hasNot(t, `value="`+smallID+`"`)
+	if a := s.post(at+"/move", session, url.Values{"plan": {large}}); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	s.get(at, session).has(t, "Large, version 1")
+	for plan, want := range map[string]string{large: "on this plan already", "": "Choose a plan.", id.Plan.Format(id.New()): "There is no such plan."} {
+		s.post(at+"/move", session, url.Values{"plan": {plan}}).has(t, want)
+	}
+}
+
+func TestASuspendedCustomerIsResumed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("developer")
+	_, public := s.addCustomer(made.Tenant.ID, "Kestrel")
+	at := "/customers/" + public
+	s.get(at+"/suspend", session).has(t, "Suspend Kestrel?")
+	s.post(at+"/suspend", session, url.Values{})
+	s.get(at, session).has(t, "Kestrel is suspended. Every call is refused.", ">Resume<")
+	s.post(at+"/resume", session, url.Values{})
+	s.get(at, session).hasNot(t, "is suspended")
+}
+
+func TestOnlyWhoMayChangeCustomersDoes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("billing")
+	_, public := s.addCustomer(made.Tenant.ID, "Kestrel")
+	for _, path := range []string{"", "/suspend", "/resume"} {
+		if a := s.post("/customers/"+public+path, session, url.Values{"name": {"x"}}); a.status != http.StatusForbidden {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	s.get("/customers/"+public, session).hasNot(t, "/edit\"", "/suspend\"")
+}
