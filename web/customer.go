@@ -36,6 +36,7 @@ type customerPage struct {
 	Keys                        *[]apiKeyRow
 	MoreKeys                    bool
 	Today                       *customerDay
+	Heat                        *heat
 	Plans                       []ui.Option
 	Usage, Requests             string // where more of it stands; "" nowhere
 }
@@ -84,6 +85,7 @@ func (p *Pages) showCustomer(c echo.Context, who auth.Person, w workspace, f for
 		v.setKeys(*keys)
 	}
 	v.Today = tile(p, c, "usage", func() (customerDay, error) { return p.customerDay(ctx, w, customer) })
+	v.Heat = tile(p, c, "heat", func() (heat, error) { return p.readHeat(ctx, w, customer) })
 	v.Usage, v.Requests = p.linkTo("/usage", v.ID), p.linkTo("/requests", v.ID)
 	return show(c, status, customerView(v))
 }
@@ -117,9 +119,17 @@ func (p *Pages) readPlanOf(ctx context.Context, who auth.Person, contract billin
 		v.Plans = plans
 	}
 	zone := v.Now.Location()
-	v.Plan, v.PlanID, v.Says = contract.Plan+", version "+ui.Count(int64(contract.Version.Number)), id.Plan.Format(sub.Plan), sentence(contract.Version.Limits)
+	v.Plan, v.PlanID, v.Says = contractWords(contract), id.Plan.Format(sub.Plan), sentence(contract.Version.Limits)
 	v.Started, v.Period = sub.StartedAt.In(zone), billing.Period{Start: sub.Current.Start.In(zone), End: sub.Current.End.In(zone)}
 	return nil
+}
+
+// contractWords name what a customer is on, "" nothing.
+func contractWords(c billing.Contract) string {
+	if c.Subscription == uuid.Nil {
+		return ""
+	}
+	return c.Plan + ", version " + ui.Count(int64(c.Version.Number))
 }
 
 // customerLevels are the gauges of the plan, then those of keys with limits of

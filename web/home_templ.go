@@ -665,7 +665,7 @@ func capsView(w workspace, c *caps) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Tile("tile-caps", "/tiles/caps").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Gauged("tile-caps", "/tiles/caps").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

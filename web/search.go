@@ -194,9 +194,9 @@ func (p *Pages) findKeys(ctx context.Context, s search) (out []hit, err error) {
 	}
 	names, err := p.labels(ctx, s.Tenant.ID, owners)
 	for _, k := range list {
-		h := hit{Icon: "keys", Words: k.Name + " …" + k.Last4, About: "management", Href: "/keys"}
+		h := hit{Icon: "keys", Words: k.Name + " …" + k.Last4, About: "management", Href: "/keys/" + id.APIKey.Format(k.ID)}
 		if k.Kind == tenants.ForCustomer {
-			h.About, h.Href = names.name(id.Customer, k.Customer), "/keys?customer="+id.Customer.Format(k.Customer)
+			h.About = names.name(id.Customer, k.Customer)
 		}
 		if state := k.Status(s.Now); state != "active" {
 			h.About += ", " + state

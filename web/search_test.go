@@ -39,7 +39,7 @@ func TestTheSearchFindsWhatIsTheTenantsByNameEndAndID(t *testing.T) {
 		"team":                   `href="/plans/` + plan + `"`,
 		"team_":                  `href="/plans/` + plan + `"`,
 		plan:                     `href="/plans/` + plan + `"`,
-		"night":                  `href="/keys?customer=` + ref + `"`,
+		"night":                  `href="/keys/` + id.APIKey.Format(key.ID) + `"`,
 		key.Last4:                "night batch",
 		id.APIKey.Format(key.ID): "night batch",
 		request:                  `href="/requests/` + request + `"`,

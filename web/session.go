@@ -69,6 +69,10 @@ func wellFormed(s string) bool {
 	return len(s) == tokenLength
 }
 
+// byItself is the header of what an open page asks without its reader: it keeps
+// no session from ending.
+const byItself = "Weir-By-Itself"
+
 // signedIn lets h see people with a session only; everybody else is sent to
 // sign in. Who it is, and in what role, is read with every request.
 func (p *Pages) signedIn(h func(echo.Context, auth.Person) error) echo.HandlerFunc {
@@ -77,7 +81,11 @@ func (p *Pages) signedIn(h func(echo.Context, auth.Person) error) echo.HandlerFu
 		if token == "" {
 			return p.signInFirst(c, false)
 		}
-		person, err := p.sessions.Person(c.Request().Context(), token)
+		who := p.sessions.Person
+		if c.Request().Header.Get(byItself) != "" {
+			who = p.sessions.Glance
+		}
+		person, err := who(c.Request().Context(), token)
 		if fault.Is(err, fault.Unauthenticated) {
 			p.cookie.clear(c)
 			return p.signInFirst(c, true)

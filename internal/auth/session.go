@@ -97,9 +97,20 @@ func token() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Person is who holds a session token. An ended, idle or unknown session, and a
-// person who is no member any more, are Unauthenticated session_ended.
+// Person is who holds a session token, and counts as a use of the session. An
+// ended, idle or unknown session, and a person who is no member any more, are
+// Unauthenticated session_ended.
 func (s *Sessions) Person(ctx context.Context, sessionToken string) (Person, error) {
+	return s.person(ctx, sessionToken, true)
+}
+
+// Glance is Person for what an open page asks by itself: it is no use of the
+// session, so that a page that is left open keeps none from ending.
+func (s *Sessions) Glance(ctx context.Context, sessionToken string) (Person, error) {
+	return s.person(ctx, sessionToken, false)
+}
+
+func (s *Sessions) person(ctx context.Context, sessionToken string, used bool) (Person, error) {
 	var p Person
 	now := s.now()
 	err := s.db.Tx(ctx, func(tx pgx.Tx) error {
@@ -109,13 +120,13 @@ func (s *Sessions) Person(ctx context.Context, sessionToken string) (Person, err
 				where s.session_hash = $1 and s.ended_at is null and s.expires_at > $2 and s.seen_at > $3
 			), seen as (
 				update sessions s set seen_at = $2 from live
-				where s.session_hash = live.session_hash and s.seen_at < $2 - interval '1 minute'
+				where $4 and s.session_hash = live.session_hash and s.seen_at < $2 - interval '1 minute'
 			)
 			select l.session_id, l.tenant_id, u.user_id, u.email, u.name, m.role, m.tenant_name
 			from live l
 			join users u on u.user_id = l.user_id
 			cross join lateral lookup_memberships(l.user_id) m
-			where m.tenant_id = l.tenant_id`, tenants.HashSecret(sessionToken), now, now.Add(-SessionIdle)).
+			where m.tenant_id = l.tenant_id`, tenants.HashSecret(sessionToken), now, now.Add(-SessionIdle), used).
 			Scan(&p.Session, &p.Tenant, &p.User.ID, &p.User.Email, &p.User.Name, &p.Role, &p.TenantName)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fault.New(fault.Unauthenticated, "session_ended", "Your session has ended. Sign in again.")

@@ -10,10 +10,16 @@
     if (event.target.method === "get") for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
   });
 
-  // A tile that somebody has opened or works in is left alone until it is not.
+  // What a tile asks by itself is no use of the session. One that somebody has
+  // opened or works in is left alone until it is not, and one that nobody can see
+  // waits.
+  const itself = (event) => event.target.matches?.(".tile") && event.detail.triggeringEvent?.type !== "click";
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (itself(event)) event.detail.headers["Weir-By-Itself"] = "1";
+  });
   document.addEventListener("htmx:beforeRequest", (event) => {
-    const asked = event.detail.requestConfig?.triggeringEvent?.type === "moved";
-    if (asked && event.target.matches(":focus-within, :has(details[open]), :hover:has(svg:hover)")) event.preventDefault();
+    const asked = event.detail.requestConfig?.headers?.["Weir-By-Itself"];
+    if (asked && (document.hidden || event.target.matches(":focus-within, :has(details[open]), :hover:has(svg:hover)"))) event.preventDefault();
   });
 
   // The server says that something moved, never what: the tiles ask for that.

@@ -1,0 +1,66 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/usage"
+	"weir/web/ui"
+)
+
+// heat is what share of a customer's calls was refused, hour by hour.
+type heat struct {
+	Rows           []ui.HeatRow // days, the latest first
+	Asked, Refused int64
+	AsOf           time.Time
+}
+
+// heatDays is how many days are looked back on, today with them.
+const heatDays = 7
+
+// readHeat reads the days of the tenant's own zone. An hour that the clock
+// skips or repeats belongs to the hour of the day before it.
+func (p *Pages) readHeat(ctx context.Context, w workspace, customer uuid.UUID) (heat, error) {
+	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	defer cancel()
+	h := heat{}
+	var starts []time.Time
+	for at := w.Now; len(starts) < heatDays; at = starts[len(starts)-1].Add(-time.Nanosecond) {
+		start, _, in := w.Tenant.Zones.Day(at)
+		starts = append(starts, start.In(in))
+		h.Rows = append(h.Rows, ui.HeatRow{Name: start.In(in).Format("Mon 2 Jan"), Cells: make([]ui.HeatCell, 24)})
+	}
+	report, err := p.reports.Report(ctx, w.Tenant.ID, usage.Query{
+		From: starts[heatDays-1], To: w.Now, Bucket: usage.Hour, Zone: w.Now.Location(), Filter: usage.Filter{Customer: customer, Tests: usage.WithTests},
+	})
+	if err != nil {
+		return h, err
+	}
+	h.Asked, h.Refused, h.AsOf = report.Totals.Requests+report.Totals.Refused, report.Totals.Refused, report.AsOf.In(w.Now.Location())
+	for _, r := range report.Rows {
+		for i, start := range starts {
+			if !r.Start.Before(start) {
+				cell := &h.Rows[i].Cells[min(int(r.Start.Sub(start)/time.Hour), 23)]
+				cell.Asked, cell.Refused = cell.Asked+r.Requests+r.Refused, cell.Refused+r.Refused
+				h.Rows[i].Total += r.Refused
+				break
+			}
+		}
+	}
+	for hour := int(w.Now.Sub(starts[0])/time.Hour) + 1; hour < 24; hour++ {
+		h.Rows[0].Cells[hour].Ahead = true
+	}
+	return h, nil
+}
+
+// Said is the whole of it in words.
+func (h heat) Said(now time.Time) string {
+	words := ui.Count(h.Refused) + " of " + ui.Of(h.Asked, "call", "calls") + " refused in these seven days"
+	if h.Asked > 0 {
+		words += ", " + strconv.FormatFloat(100*float64(h.Refused)/float64(h.Asked), 'f', 1, 64) + "%"
+	}
+	return words + ". Hours of " + now.Location().String() + ", as of " + h.AsOf.Format("15:04:05 MST") + ". What is still ahead is hatched."
+}
