@@ -19,6 +19,7 @@ import (
 	"weir/internal/limits"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // Caller is the holder of a valid API key, or of a client token of one: then
@@ -26,6 +27,7 @@ import (
 type Caller struct {
 	Tenant tenants.Tenant
 	Key    tenants.APIKey
+	Limits *limits.Set // of key and token, ready; a test key's have ledgers of their own
 	Token  *ClientToken
 }
 
@@ -122,7 +124,25 @@ func (c Caller) narrowed(t ClientToken) Caller {
 		own[i].Zone, own[i].PastZones = c.Tenant.Zones.Zone, c.Tenant.Zones.Past
 	}
 	c.Key.Limits = append(slices.Clone(c.Key.Limits), own...)
+	return c.ready()
+}
+
+// ready is the caller with its limits made ready for decisions.
+func (c Caller) ready() Caller {
+	list := c.Key.Limits
+	if c.Key.Test {
+		list = usage.TestPlan(list)
+	}
+	c.Limits = limits.Compile(list)
 	return c
+}
+
+// Plan is every limit of the caller's own under a contract.
+func (c Caller) Plan(contract billing.Contract) []*limits.Set {
+	if c.Key.Test {
+		return []*limits.Set{contract.TestSet, c.Limits}
+	}
+	return []*limits.Set{contract.Set, c.Limits}
 }
 
 func unknownKey() error {
@@ -157,7 +177,7 @@ func (d *Directory) readKey(ctx context.Context, tenant, key uuid.UUID) (Caller,
 		c.Key, err = tenants.ReadAPIKey(ctx, tx, tenant, key)
 		return err
 	})
-	return c, err
+	return c.ready(), err
 }
 
 // Contract is what holds for a customer's calls now.

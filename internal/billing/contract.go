@@ -10,6 +10,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // Contract is what holds for one customer's calls now: the active subscription
@@ -21,6 +22,8 @@ type Contract struct {
 	Plan         string    // its name
 	Version      Version
 	Limits       []limits.Limit // of the tenant and of the customer's plan, placed
+	Set          *limits.Set    // the same, ready for decisions
+	TestSet      *limits.Set    // the same for test keys, with ledgers of their own
 }
 
 // ContractOf reads what holds for a customer. A customer without an active
@@ -36,6 +39,7 @@ func (s *Service) ContractOf(ctx context.Context, tenant, customer uuid.UUID) (C
 		}
 		return s.readActive(ctx, tx, tenant, customer, &c)
 	})
+	c.Set, c.TestSet = limits.Compile(c.Limits), limits.Compile(usage.TestPlan(c.Limits))
 	return c, err
 }
 

@@ -27,15 +27,14 @@ func (s *Server) chat(k *caller) error {
 	if err != nil {
 		return err
 	}
-	plan := k.plan()
-	estimate := call.estimate(plan)
+	estimate := call.estimate(k.limits())
 	d, err := s.Meter.Admit(k.ctx, usage.Call{
 		RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 		Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 		Kind: "chat", Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
 		Test:     routes[0].Endpoint.Provider.Practice,
 		Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
-		Plan: plan, Candidates: candidates(routes, call.model), Estimate: estimate, TTL: s.Timeouts.Total + reservationMargin,
+		Plan: k.who.Plan(k.contract), Candidates: candidates(routes, call.model), Estimate: estimate, TTL: s.Timeouts.Total + reservationMargin,
 	})
 	if err != nil {
 		return err

@@ -132,9 +132,9 @@ func (s *Server) identify(k *caller) error {
 	return k.contract.RequireActive()
 }
 
-// plan is every limit of the caller's own, placed; a test key's have ledgers of
-// their own.
-func (k *caller) plan() []limits.Limit {
+// limits is every limit of the caller's own, placed; a test key's have ledgers
+// of their own.
+func (k *caller) limits() []limits.Limit {
 	plan := append(append([]limits.Limit{}, k.contract.Limits...), k.who.Key.Limits...)
 	if k.who.Key.Test {
 		return usage.TestPlan(plan)

@@ -59,7 +59,7 @@ func withoutPractice(routes []tenants.Route) []tenants.Route {
 func candidates(routes []tenants.Route, model string) []limits.Candidate {
 	out := make([]limits.Candidate, len(routes))
 	for i, r := range routes {
-		out[i] = limits.Candidate{ProviderKey: r.Key.ID, Model: model, Limits: r.Key.Limits}
+		out[i] = limits.Candidate{ProviderKey: r.Key.ID, Model: model, Limits: r.Limits}
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 		RequestID: requestUUID(r.echo), Tenant: r.tenant(), Zones: contract.Tenant.Zones, Customer: customer, Subscription: contract.Subscription,
 		PlanVersion: contract.Version.ID, Key: r.caller.Key.ID, Counter: r.caller.Key.Counter, Kind: usage.KindDecision, Model: b.Model,
 		EndUser: b.EndUser, Tags: b.Tags, Currency: contract.Version.Currency, Rates: billing.RatesFor(contract.Version.Prices, b.Model),
-		Plan:     append(append([]limits.Limit{}, contract.Limits...), r.caller.Key.Limits...),
+		Plan:     r.caller.Plan(contract),
 		Estimate: limits.Cost{Requests: 1, Units: b.Estimate.Units, Tokens: limits.Tokens{Input: b.Estimate.InputTokens, Output: b.Estimate.OutputTokens}},
 		DryRun:   b.DryRun, Decision: true, Test: r.caller.Key.Test,
 	}
@@ -124,9 +124,6 @@ func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 	}
 	if err := s.addProviderKey(r, b, &c); err != nil {
 		return usage.Call{}, err
-	}
-	if c.Test {
-		c.Plan = usage.TestPlan(c.Plan)
 	}
 	return c, nil
 }
@@ -154,7 +151,7 @@ func (s *Server) addProviderKey(r *request, b reservationBody, c *usage.Call) er
 		return tenants.NotFound("provider key")
 	}
 	k, err := s.tenants.ProviderKey(r.ctx, r.tenant(), key)
-	c.Candidates = []limits.Candidate{{ProviderKey: k.ID, Model: b.Model, Limits: k.Limits}}
+	c.Candidates = []limits.Candidate{{ProviderKey: k.ID, Model: b.Model, Limits: limits.Compile(k.Limits)}}
 	return err
 }
 

@@ -1,24 +1,27 @@
 package limits
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // A bucket counts in grains, 60,000 to the permit: what refills in one
 // millisecond at one permit a minute. Balance and carry are one integer,
 // balance × 60,000 + carry, so nothing is ever rounded away.
 const grain = 60_000
 
+// never is a wait that no time ends, in ms.
+const never = math.MaxInt64
+
 // bucket is a token bucket: a burst up to its ceiling, refilled continuously at
 // rate permits a minute. With the bounds of check.go no level exceeds 2^53.
 type bucket struct {
+	head
 	rate, ceiling int64 // permits
 	level         int64 // grains; below zero is debt, never below one ceiling
 	last          int64 // ms, the latest instant seen
 	held          int64 // permits charged for calls still open
 	turn          int64 // counts the times that headroom came down
-	rooms         history
+	one           [1]room
+	more          uint32 // the place of its rooms, from 1; 0: one is enough
+	used          uint32 // rooms in use
 }
 
 func (b *bucket) full() int64      { return b.ceiling * grain }
@@ -26,9 +29,26 @@ func (b *bucket) headroom() int64  { return b.full() - b.level }
 func (b *bucket) balance() int64   { return floorDiv(b.level, grain) }
 func (b *bucket) untilFull() int64 { return b.until(b.full()) }
 
+// rooms is the bucket's history, as long as nothing is added to it.
+func (b *bucket) rooms(in *rooms) history {
+	if b.more == 0 {
+		return b.one[:b.used]
+	}
+	return in.at(b.more - 1)[:b.used]
+}
+
+// noted takes over a history that has changed.
+func (b *bucket) noted(h history, in *rooms) {
+	b.used = uint32(len(h))
+	if b.used == 0 && b.more != 0 {
+		in.give(b.more - 1)
+		b.more = 0
+	}
+}
+
 // refill credits the time since the last look. Time that runs backwards counts
 // as none; time beyond what fills the bucket is not multiplied.
-func (b *bucket) refill(now int64) {
+func (b *bucket) refill(now int64, in *rooms) {
 	elapsed := now - b.last
 	if elapsed <= 0 {
 		return
@@ -37,18 +57,25 @@ func (b *bucket) refill(now int64) {
 	if b.rate == 0 {
 		return
 	}
-	if elapsed >= b.untilFull() {
-		b.level = b.full()
+	if full := b.full(); b.level == full && b.used == 0 {
+		return
+	} else if elapsed >= b.untilFull() {
+		b.level = full
 	} else {
 		b.level += elapsed * b.rate
 	}
-	b.rises()
+	b.rises(in)
 }
 
 // rises notes that the level came up by itself.
-func (b *bucket) rises() {
+func (b *bucket) rises(in *rooms) {
 	b.turn++
-	b.rooms.fall(b.headroom())
+	if b.used == 0 {
+		return
+	}
+	h := b.rooms(in)
+	h.fall(b.headroom())
+	b.noted(h, in)
 }
 
 // until is the time in ms that the bucket needs to hold level grains.
@@ -58,112 +85,101 @@ func (b *bucket) until(level int64) int64 {
 		return 0
 	}
 	if b.rate == 0 {
-		return math.MaxInt64
+		return never
 	}
 	return (missing + b.rate - 1) / b.rate
 }
 
 // resize takes over a changed limit: what is used stays, the level is what the
 // new ceiling leaves.
-func (b *bucket) resize(rate, ceiling int64) {
+func (b *bucket) resize(rate, ceiling int64, in *rooms) {
 	used := b.headroom()
 	b.rate, b.ceiling = rate, ceiling
 	b.level = b.full() - used
-	b.forgive()
+	b.forgive(in)
 }
 
 // spend takes cost permits, into debt if need be.
-func (b *bucket) spend(cost int64) {
+func (b *bucket) spend(cost int64, in *rooms) {
 	b.level -= cost * grain
-	b.forgive()
+	b.forgive(in)
 }
 
 // forgive is the bound of debt: one ceiling.
-func (b *bucket) forgive() {
+func (b *bucket) forgive(in *rooms) {
 	if b.level < -b.full() {
 		b.level = -b.full()
-		b.rises()
+		b.rises(in)
 	}
 }
 
-func (b *bucket) touch(l *Limit, at instant) {
-	b.refill(at.ms)
-	if b.rate != l.Amount || b.ceiling != l.ceiling() {
-		b.resize(l.Amount, l.ceiling())
+func (b *bucket) touch(rate, ceiling, now int64, in *rooms) {
+	b.refill(now, in)
+	if b.rate != rate || b.ceiling != ceiling {
+		b.resize(rate, ceiling, in)
 	}
 }
 
-func (b *bucket) wait(cost int64, at instant) (time.Duration, bool) {
+// wait is the time in ms until cost and what others ask for before it fit; never
+// if it never can.
+func (b *bucket) wait(cost, ahead int64) int64 {
 	if cost > b.ceiling {
-		return 0, false
+		return never
 	}
-	return b.after(b.until(cost*grain), at)
+	return b.until((cost + ahead) * grain)
 }
 
-// after turns ledger time into the caller's: a clock that has stepped back must
-// first come up to the latest instant seen.
-func (b *bucket) after(ms int64, at instant) (time.Duration, bool) {
-	if ms == 0 {
-		return 0, true
+// charge takes h.amount, and notes the turn in h.
+func (b *bucket) charge(h *hold, in *rooms) {
+	b.spend(h.amount.n, in)
+	b.held += h.amount.n
+	h.mark = b.turn
+	rooms := b.rooms(in)
+	if n := len(rooms); n == cap(rooms) && rooms[n-1].since != b.turn {
+		b.more = in.take() + 1
+		more := in.at(b.more - 1)
+		copy(more[:], rooms)
+		rooms = more[:n]
 	}
-	if ms == math.MaxInt64 {
-		return 0, false
-	}
-	return time.Duration(ms+at.behind) * time.Millisecond, true
+	rooms.add(b.turn, b.headroom())
+	b.noted(rooms, in)
 }
 
-func (b *bucket) charge(h *hold, _ instant) {
-	b.spend(h.amount)
-	b.held += h.amount
-	h.since = b.turn
-	b.rooms.add(b.turn, b.headroom())
-}
-
-func (b *bucket) settle(h *hold, actual int64, at instant) {
-	b.refill(at.ms)
-	if actual > h.amount {
-		b.spend(actual - h.amount)
-	} else {
-		b.level += b.rooms.giveBack(h.since, (h.amount-actual)*grain)
+// settle replaces what h charged by actual; it is the last use of h.
+func (b *bucket) settle(h *hold, actual, now int64, in *rooms) {
+	b.refill(now, in)
+	if actual > h.amount.n {
+		b.spend(actual-h.amount.n, in)
+	} else if actual < h.amount.n {
+		rooms := b.rooms(in)
+		b.level += rooms.giveBack(h.mark, (h.amount.n-actual)*grain)
+		b.noted(rooms, in)
 		b.turn++
 	}
 	b.lapse(h)
-	b.forget(h)
+	b.forget(h, in)
 }
 
+// lapse ends an open hold: what it charged stays charged.
 func (b *bucket) lapse(h *hold) {
 	if h.open {
-		b.held -= h.amount
+		b.held -= h.amount.n
 		h.open = false
 	}
 }
 
-func (b *bucket) forget(h *hold) { b.rooms.release(h.since) }
-
-// fill states the ledger so that used + held + remaining is the ceiling (and
-// what is owed on top). What has refilled since an open call was charged is no
-// longer held.
-func (b *bucket) fill(s *State, at instant) {
-	balance := b.balance()
-	missing := b.ceiling - balance
-	s.Held = min(b.held, missing)
-	s.Used = missing - s.Held
-	s.Remaining = max(balance, 0)
-	s.Debt = max(-balance, 0)
-	s.Full, _ = b.after(b.untilFull(), at)
-	s.ResetAt = at.wall.Add(s.Full)
+// forget is the last use of an h that was never settled.
+func (b *bucket) forget(h *hold, in *rooms) {
+	rooms := b.rooms(in)
+	rooms.release(h.mark)
+	b.noted(rooms, in)
 }
 
 // idle tells that a new bucket would answer alike.
-func (b *bucket) idle(at instant) bool {
-	b.refill(at.ms)
-	return b.level == b.full() && len(b.rooms) == 0
+func (b *bucket) idle(now int64, in *rooms) bool {
+	b.refill(now, in)
+	return b.level == b.full() && b.used == 0
 }
 
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
+// taken is what is used of the bucket, in permits, rounded up.
+func (b *bucket) taken() int64 { return b.ceiling - b.balance() }

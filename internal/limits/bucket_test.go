@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
 
-func ms(n int64) instant { return instant{wall: time.UnixMilli(n), wallMS: n, ms: n} }
-
 func newBucket(rate, ceiling int64) *bucket {
 	return &bucket{rate: rate, ceiling: ceiling, level: ceiling * grain}
 }
+
+// none are the histories of buckets that nobody settles against.
+var none *rooms
 
 func (b *bucket) carry() int64 { return b.level - b.balance()*grain }
 
@@ -46,15 +46,15 @@ func TestTheWorkedCasesHoldDownToTheCarry(t *testing.T) {
 	for _, v := range file.Vectors {
 		req, tok := newBucket(v.RPM, v.RPM), newBucket(v.TPM, v.TPM)
 		for i, s := range v.Steps {
-			at, requests := ms(s.Now), int64(0)
-			req.refill(at.ms)
-			tok.refill(at.ms)
+			requests := int64(0)
+			req.refill(s.Now, none)
+			tok.refill(s.Now, none)
 			if s.Op == "allow" {
 				requests = 1
-				passes := fits(req, 1, at) && fits(tok, s.Cost, at)
+				passes := req.wait(1, 0) == 0 && tok.wait(s.Cost, 0) == 0
 				if passes {
-					req.spend(1)
-					tok.spend(s.Cost)
+					req.spend(1, none)
+					tok.spend(s.Cost, none)
 				}
 				if passes != *s.OK {
 					t.Fatalf("%s, step %d: passes %v", v.Name, i, passes)
@@ -64,13 +64,8 @@ func TestTheWorkedCasesHoldDownToTheCarry(t *testing.T) {
 				requests = 1
 			}
 			wait := int64(-1)
-			a, everA := req.wait(max(requests, 1), at)
-			b, everB := tok.wait(s.Cost, at)
-			if s.Op == "peek" {
-				a, everA = req.wait(1, at)
-			}
-			if everA && everB {
-				wait = max(a, b).Milliseconds()
+			if w := max(req.wait(max(requests, 1), 0), tok.wait(s.Cost, 0)); w != never {
+				wait = w
 			}
 			if req.balance() != s.Req || req.carry() != s.ReqCarry || tok.balance() != s.Tok || tok.carry() != s.TokCarry || wait != s.Wait {
 				t.Fatalf("%s, step %d: %d+%d, %d+%d, wait %d; want %+v", v.Name, i, req.balance(), req.carry(), tok.balance(), tok.carry(), wait, s)
@@ -82,29 +77,24 @@ func TestTheWorkedCasesHoldDownToTheCarry(t *testing.T) {
 	}
 }
 
-func fits(b *bucket, cost int64, at instant) bool {
-	wait, ever := b.wait(cost, at)
-	return ever && wait == 0
-}
-
 func TestManySmallRefillsGiveExactlyOneLongOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.OneOf(rapid.Int64Range(1, 100_000), rapid.SampledFrom([]int64{1, 1 << 31, maxBucket})).Draw(t, "rate")
 		ceiling := min(rate+rapid.Int64Range(0, 5*rate).Draw(t, "burst"), maxBucket)
 		small, long := newBucket(rate, ceiling), newBucket(rate, ceiling)
 		taken := rapid.Int64Range(0, 2*ceiling).Draw(t, "taken")
-		small.spend(taken)
-		long.spend(taken)
+		small.spend(taken, none)
+		long.spend(taken, none)
 		var now int64
 		for range rapid.IntRange(0, 50).Draw(t, "looks") {
 			now += rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 100_000)).Draw(t, "ms")
-			small.refill(now)
+			small.refill(now, none)
 		}
-		long.refill(now)
+		long.refill(now, none)
 		if small.level != long.level {
 			t.Fatalf("%d and %d", small.level, long.level)
 		}
-		long.refill(now + 1<<52)
+		long.refill(now+1<<52, none)
 		if long.level != long.full() {
 			t.Fatalf("not full after ages: %d of %d", long.level, long.full())
 		}
@@ -113,9 +103,9 @@ func TestManySmallRefillsGiveExactlyOneLongOne(t *testing.T) {
 
 func TestTheClampForgetsNoBurstAndNoDebt(t *testing.T) {
 	b := newBucket(100, 1000)
-	b.spend(2000) // debt of one ceiling: 20 minutes to full
+	b.spend(2000, none) // debt of one ceiling: 20 minutes to full
 	for _, s := range []struct{ at, balance int64 }{{60_000, -900}, {600_000, 0}, {1_199_999, 999}, {1_200_000, 1000}, {9_000_000, 1000}} {
-		if b.refill(s.at); b.balance() != s.balance {
+		if b.refill(s.at, none); b.balance() != s.balance {
 			t.Errorf("at %d ms: %d, want %d", s.at, b.balance(), s.balance)
 		}
 	}
@@ -126,10 +116,10 @@ func TestTheClampForgetsNoBurstAndNoDebt(t *testing.T) {
 func told(b *bucket, charges [][2]int64, now int64) int64 {
 	r := newBucket(b.rate, b.ceiling)
 	for _, c := range charges {
-		r.refill(c[0])
+		r.refill(c[0], none)
 		r.level -= c[1] * grain
 	}
-	r.refill(now)
+	r.refill(now, none)
 	return r.level
 }
 
@@ -139,26 +129,28 @@ func TestMergedHistoriesGiveBackLessNeverMore(t *testing.T) {
 		pace := rapid.SampledFrom([]int64{20, 500, 5_000}).Draw(t, "pace")
 		var charges [][2]int64
 		var open []*hold
+		var which []int
 		var now int64
+		in := new(rooms)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now += rapid.Int64Range(0, pace).Draw(t, "ms")
-			b.refill(now)
+			b.refill(now, in)
 			if n := len(open); n > 0 && rapid.IntRange(0, 3).Draw(t, "settle") == 0 {
 				i := rapid.IntRange(0, n-1).Draw(t, "which")
-				actual := rapid.Int64Range(0, open[i].amount).Draw(t, "actual")
-				b.settle(open[i], actual, ms(now))
-				charges[open[i].window.start][1] = actual
-				open = append(open[:i], open[i+1:]...)
-			} else if cost := rapid.Int64Range(0, 100).Draw(t, "cost"); fits(b, cost, ms(now)) {
-				h := &hold{amount: cost, open: true, window: window{start: int64(len(charges))}}
-				b.charge(h, ms(now))
-				charges, open = append(charges, [2]int64{now, cost}), append(open, h)
+				actual := rapid.Int64Range(0, open[i].amount.n).Draw(t, "actual")
+				b.settle(open[i], actual, now, in)
+				charges[which[i]][1] = actual
+				open, which = append(open[:i], open[i+1:]...), append(which[:i], which[i+1:]...)
+			} else if cost := rapid.Int64Range(0, 100).Draw(t, "cost"); b.wait(cost, 0) == 0 {
+				h := &hold{amount: sum{n: cost}, open: true}
+				b.charge(h, in)
+				charges, open, which = append(charges, [2]int64{now, cost}), append(open, h), append(which, len(charges))
 			}
 			if exact := told(b, charges, now); b.level > exact {
 				t.Fatalf("the level is %d, had the calls cost what they did it would be %d", b.level, exact)
 			}
-			if len(b.rooms) > maxRooms {
-				t.Fatalf("%d rooms", len(b.rooms))
+			if b.used > maxRooms {
+				t.Fatalf("%d rooms", b.used)
 			}
 		}
 	})
@@ -166,26 +158,27 @@ func TestMergedHistoriesGiveBackLessNeverMore(t *testing.T) {
 
 func TestABurstOfManyCallsGetsNearlyAllOfItsUnusedTokensBack(t *testing.T) {
 	b := newBucket(200_000, 200_000)
+	in := new(rooms)
 	var charges [][2]int64
 	var open []*hold
 	for i := range int64(150) {
-		b.refill(i * 10)
-		h := &hold{amount: 1000, open: true}
-		b.charge(h, ms(i*10))
+		b.refill(i*10, in)
+		h := &hold{amount: sum{n: 1000}, open: true}
+		b.charge(h, in)
 		charges, open = append(charges, [2]int64{i * 10, 300}), append(open, h)
 	}
-	b.refill(10_000)
+	b.refill(10_000, in)
 	before := b.level
 	for i, h := range open {
-		b.settle(h, 300, ms(10_000+int64(i)))
+		b.settle(h, 300, 10_000+int64(i), in)
 	}
 	now := int64(10_000 + len(open))
-	b.refill(now)
+	b.refill(now, in)
 	exact := told(b, charges, now)
 	if b.level > exact || (exact-b.level)*10 > exact-before {
 		t.Fatalf("gave back %d grains of %d", b.level-before, exact-before)
 	}
-	if b.rooms != nil || b.held != 0 {
-		t.Fatalf("left over: %v, %d held", b.rooms, b.held)
+	if b.used != 0 || b.more != 0 || b.held != 0 {
+		t.Fatalf("left over: %d rooms, %d held", b.used, b.held)
 	}
 }

@@ -5,10 +5,11 @@ import "time"
 // calendar counts what is charged in one day or month of a zone. A change of
 // zone takes effect when the window that is running ends (zones.go).
 type calendar struct {
+	head
 	window
 	amount int64
-	used   int64 // everything charged in the window, open calls included
-	held   int64 // of that, what open calls were charged
+	used   sum // everything charged in the window, open calls included
+	held   sum // of that, what open calls were charged
 }
 
 // window is half-open, in ms of the wall clock.
@@ -36,63 +37,45 @@ func plain(kind Window, ms int64, zone *time.Location) window {
 	return window{DayStart(t, zone).UnixMilli(), DayEnd(t, zone).UnixMilli()}
 }
 
-func (c *calendar) touch(l *Limit, at instant) {
-	c.amount = l.Amount
-	if at.wallMS < c.end {
-		return
+func (c *calendar) touch(r *rule, wallMS int64) {
+	c.amount = r.limit.Amount
+	if wallMS >= c.end {
+		c.turn(r, wallMS)
 	}
-	z, err := zone(l.Zone)
-	if err != nil {
-		return // no call comes with such a limit; the window stays, the refusing side
-	}
-	next := windowAt(l, at.wallMS, z)
+}
+
+// turn begins the window that runs.
+func (c *calendar) turn(r *rule, wallMS int64) {
+	next := windowAt(&r.limit, wallMS, r.zone)
 	if next.start != c.start {
-		c.used, c.held = 0, 0
+		c.used, c.held = sum{}, sum{}
 	}
 	c.window = next
 }
 
-func (c *calendar) wait(cost int64, at instant) (time.Duration, bool) {
-	switch {
-	case cost > c.amount:
-		return 0, false
-	case cost <= c.amount-c.used:
-		return 0, true
-	}
-	return c.to().Sub(at.wall), true
+// fits tells whether cost and what others ask for before it are left.
+func (c *calendar) fits(cost, ahead sum) bool {
+	return !c.used.plus(cost).plus(ahead).above(c.amount)
 }
 
-func (c *calendar) charge(h *hold, _ instant) {
-	h.window = c.window
-	c.used += h.amount
-	c.held += h.amount
+func (c *calendar) charge(h *hold) {
+	h.mark, h.end = c.start, c.end
+	c.used = c.used.plus(h.amount)
+	c.held = c.held.plus(h.amount)
 }
 
 // settle corrects the window that the call was charged in; once that has ended,
 // the books alone remember it.
-func (c *calendar) settle(h *hold, actual int64, _ instant) {
-	if h.window.start == c.start {
-		c.used += actual - h.amount
+func (c *calendar) settle(h *hold, actual sum) {
+	if h.mark == c.start {
+		c.used = c.used.plus(actual).minus(h.amount)
 	}
 	c.lapse(h)
 }
 
 func (c *calendar) lapse(h *hold) {
-	if h.open && h.window.start == c.start {
-		c.held -= h.amount
+	if h.open && h.mark == c.start {
+		c.held = c.held.minus(h.amount)
 	}
 	h.open = false
 }
-
-func (c *calendar) forget(*hold) {}
-
-func (c *calendar) fill(s *State, at instant) {
-	s.Held = c.held
-	s.Used = c.used - c.held
-	s.Remaining = max(c.amount-c.used, 0)
-	s.Debt = max(c.used-c.amount, 0)
-	s.WindowStart, s.ResetAt = c.from(), c.to()
-	s.Full = max(s.ResetAt.Sub(at.wall), 0)
-}
-
-func (c *calendar) idle(at instant) bool { return at.wallMS >= c.end }

@@ -37,14 +37,6 @@ var valid = []struct {
 	{[]Dimension{DimensionConcurrency}, []Window{WindowNone}, []Policy{PolicyGauge}},
 }
 
-// The words of the table that no ledger enforces yet. They are refused, so that
-// what is accepted is enforced.
-var (
-	laterDimensions = []Dimension{DimensionSpend}
-	laterPolicies   = []Policy{PolicySliding}
-	laterModes      = []Mode{ModeShadow}
-)
-
 // classes are the token classes that a dimension counts, and so may weigh.
 var classes = map[Dimension][]Class{
 	DimensionTokens:       {ClassInput, ClassCachedInput, ClassCacheWrite, ClassOutput, ClassReasoning},
@@ -122,14 +114,14 @@ func (c *checker) combination(l Limit) bool {
 		}
 		window = true
 		if slices.Contains(row.policies, l.Policy) {
-			return c.available(l)
+			return true
 		}
 	}
 	switch {
 	case !dimension:
-		c.add("/dimension", "unknown_value", "%q is no dimension: use requests, tokens, input_tokens, output_tokens, units or concurrency.", l.Dimension)
+		c.add("/dimension", "unknown_value", "%q is no dimension: use requests, tokens, input_tokens, output_tokens, units, concurrency or spend.", l.Dimension)
 	case !known(l.Window):
-		c.add("/window", "unknown_value", "%q is no window: use minute, day, month or none.", l.Window)
+		c.add("/window", "unknown_value", "%q is no window: use minute, day, month, rolling_day or none.", l.Window)
 	case !window:
 		c.add("/window", "not_allowed", "There is no limit on %s with the window %s.", l.Dimension, l.Window)
 	default:
@@ -140,17 +132,6 @@ func (c *checker) combination(l Limit) bool {
 
 func known(w Window) bool {
 	return slices.Contains([]Window{WindowMinute, WindowDay, WindowMonth, WindowRollingDay, WindowNone}, w)
-}
-
-func (c *checker) available(l Limit) bool {
-	before := len(c.wrong)
-	if slices.Contains(laterDimensions, l.Dimension) {
-		c.add("/dimension", "not_available_yet", "Limits on %s are not available yet.", l.Dimension)
-	}
-	if slices.Contains(laterPolicies, l.Policy) {
-		c.add("/policy", "not_available_yet", "The policy %s is not available yet.", l.Policy)
-	}
-	return len(c.wrong) == before
 }
 
 func (c *checker) amounts(l Limit) {
@@ -204,11 +185,8 @@ func (c *checker) weights(l Limit) {
 }
 
 func (c *checker) modes(l Limit) {
-	switch {
-	case slices.Contains(laterModes, l.Mode):
-		c.add("/mode", "not_available_yet", "The mode %s is not available yet.", l.Mode)
-	case l.Mode != ModeEnforce:
-		c.add("/mode", "unknown_value", "%q is no mode: use enforce.", l.Mode)
+	if l.Mode != ModeEnforce && l.Mode != ModeShadow {
+		c.add("/mode", "unknown_value", "%q is no mode: use enforce or shadow.", l.Mode)
 	}
 	if l.Outage != OutageShare && l.Outage != OutageClosed && l.Outage != OutageOpen {
 		c.add("/outage", "unknown_value", "%q is no outage mode: use share, closed or open.", l.Outage)

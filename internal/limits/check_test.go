@@ -8,11 +8,11 @@ import (
 func TestOnlyCombinationsOfTheTableAreAccepted(t *testing.T) {
 	accepted := map[string]bool{}
 	for _, d := range []Dimension{DimensionRequests, DimensionTokens, DimensionInputTokens, DimensionOutputTokens, DimensionUnits} {
-		for _, combination := range []string{"/minute/bucket", "/day/calendar", "/month/calendar"} {
+		for _, combination := range []string{"/minute/bucket", "/minute/sliding", "/rolling_day/sliding", "/day/calendar", "/month/calendar"} {
 			accepted[string(d)+combination] = true
 		}
 	}
-	accepted["concurrency/none/gauge"] = true
+	accepted["concurrency/none/gauge"], accepted["spend/day/calendar"], accepted["spend/month/calendar"] = true, true, true
 	for _, d := range []Dimension{DimensionRequests, DimensionTokens, DimensionInputTokens, DimensionOutputTokens, DimensionUnits, DimensionConcurrency, DimensionSpend, "megabytes"} {
 		for _, w := range []Window{WindowMinute, WindowDay, WindowMonth, WindowRollingDay, WindowNone, "hour", ""} {
 			for _, p := range []Policy{PolicyBucket, PolicySliding, PolicyCalendar, PolicyGauge, "leaky"} {
@@ -51,10 +51,10 @@ func TestCheckNamesTheMemberAndTheReason(t *testing.T) {
 		"burst below amount":       {minute(func(l *Limit) { l.Burst = 99 }), "/limits/0/burst out_of_range"},
 		"burst of a day":           {day(func(l *Limit) { l.Burst = 100 }), "/limits/0/burst not_allowed"},
 		"burst of nothing":         {minute(func(l *Limit) { l.Amount, l.Burst = 0, 5 }), "/limits/0/burst not_allowed"},
-		"sliding":                  {minute(func(l *Limit) { l.Policy = PolicySliding }), "/limits/0/policy not_available_yet"},
-		"rolling day":              {minute(func(l *Limit) { l.Window = WindowRollingDay }), "/limits/0/policy not_available_yet"},
-		"spend":                    {day(func(l *Limit) { l.Dimension = DimensionSpend }), "/limits/0/dimension not_available_yet"},
-		"shadow":                   {minute(func(l *Limit) { l.Mode = ModeShadow }), "/limits/0/mode not_available_yet"},
+		"sliding":                  {minute(func(l *Limit) { l.Policy = PolicySliding }), ""},
+		"rolling day":              {minute(func(l *Limit) { l.Window = WindowRollingDay }), ""},
+		"spend":                    {day(func(l *Limit) { l.Dimension = DimensionSpend }), ""},
+		"shadow":                   {minute(func(l *Limit) { l.Mode = ModeShadow }), ""},
 		"unknown mode":             {minute(func(l *Limit) { l.Mode = "warn" }), "/limits/0/mode unknown_value"},
 		"unknown outage":           {minute(func(l *Limit) { l.Outage = "panic" }), "/limits/0/outage unknown_value"},
 		"unknown window":           {minute(func(l *Limit) { l.Window = "hour" }), "/limits/0/window unknown_value"},

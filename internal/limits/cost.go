@@ -1,6 +1,10 @@
 package limits
 
-import "weir/internal/fault"
+import (
+	"slices"
+
+	"weir/internal/fault"
+)
 
 // Class is one of the five disjoint kinds of token.
 type Class string
@@ -30,11 +34,15 @@ func (t Tokens) Total() int64 {
 }
 
 // Cost is what a call is expected to take, or took. Units are whatever a caller
-// of the decision API meters: bytes, pages.
+// of the decision API meters: bytes, pages. Money is in pico-units (10^-12) of
+// the tenant's currency: what the customer pays, and what the provider charges
+// for it.
 type Cost struct {
-	Requests int64  `json:"requests"`
-	Units    int64  `json:"units,omitempty"`
-	Tokens   Tokens `json:"tokens"`
+	Requests     int64  `json:"requests"`
+	Units        int64  `json:"units,omitempty"`
+	Tokens       Tokens `json:"tokens"`
+	ChargePico   int64  `json:"charge_pico,omitempty"`
+	ProviderPico int64  `json:"provider_pico,omitempty"`
 }
 
 // The largest counts that are believed. With weights of at most maxWeight they
@@ -42,6 +50,9 @@ type Cost struct {
 const (
 	maxCount = 1_000_000_000
 	maxUnits = 1_000_000_000_000
+
+	// MaxPico is the most money that one call can be charged: a million.
+	MaxPico = 1_000_000_000_000_000_000
 )
 
 // Check returns a field for every count that is negative or absurd; its pointers
@@ -63,6 +74,8 @@ func (c Cost) Check() []fault.Field {
 	within("/cache_write_tokens", c.Tokens.CacheWrite, maxCount)
 	within("/output_tokens", c.Tokens.Output, maxCount)
 	within("/reasoning_tokens", c.Tokens.Reasoning, maxCount)
+	within("/charge_pico", c.ChargePico, MaxPico)
+	within("/provider_pico", c.ProviderPico, MaxPico)
 	if wrong == nil && c.Tokens.Total() > maxCount {
 		wrong = append(wrong, fault.Field{
 			Code:    "out_of_range",
@@ -74,7 +87,7 @@ func (c Cost) Check() []fault.Field {
 
 // Cost is what a call of c is charged by this limit: ceil(Σ tokens × weight / 1000)
 // over the classes of its dimension, the same at reserve and at settle. A gauge
-// charges one slot.
+// charges one slot. Spend is in micro-units, without what Pico says.
 func (l Limit) Cost(c Cost) int64 {
 	switch l.Dimension {
 	case DimensionRequests:
@@ -83,29 +96,58 @@ func (l Limit) Cost(c Cost) int64 {
 		return c.Units
 	case DimensionConcurrency:
 		return 1
-	case DimensionTokens:
-		return thousandths(l.input(c.Tokens) + l.output(c.Tokens))
-	case DimensionInputTokens:
-		return thousandths(l.input(c.Tokens))
-	case DimensionOutputTokens:
-		return thousandths(l.output(c.Tokens))
+	case DimensionSpend:
+		return l.pico(c) / picos
 	}
-	return 0
+	w := l.classWeights()
+	t := &c.Tokens
+	return thousandths(t.Input*w[0] + t.CachedInput*w[1] + t.CacheWrite*w[2] + t.Output*w[3] + t.Reasoning*w[4])
 }
 
-func (l Limit) input(t Tokens) int64 {
-	return t.Input*l.weight(ClassInput) + t.CachedInput*l.weight(ClassCachedInput) + t.CacheWrite*l.weight(ClassCacheWrite)
-}
-
-func (l Limit) output(t Tokens) int64 {
-	return t.Output*l.weight(ClassOutput) + t.Reasoning*l.weight(ClassReasoning)
-}
-
-func (l Limit) weight(c Class) int64 {
-	if w, ok := l.Weights[c]; ok {
-		return w
+// Pico is what a spend limit charges beyond the whole micro-units of Cost: a
+// ledger of money is exact to the pico-unit, as the books are.
+func (l Limit) Pico(c Cost) int64 {
+	if l.Dimension != DimensionSpend {
+		return 0
 	}
-	return 1000
+	return l.pico(c) % picos
+}
+
+// picos are in a micro-unit.
+const picos = 1_000_000
+
+func (l *Limit) pico(c Cost) int64 {
+	if l.ofProvider() {
+		return c.ProviderPico
+	}
+	return c.ChargePico
+}
+
+// ofProvider tells a spend limit that counts what providers charge, not what
+// the customer pays.
+func (l *Limit) ofProvider() bool {
+	if l.Dimension != DimensionSpend {
+		return false
+	}
+	return l.Scope.Kind == ScopeTenant || l.Scope.Kind == ScopeProviderKey || l.Scope.Kind == ScopePool
+}
+
+// allClasses is every class, in the order of classWeights.
+var allClasses = [...]Class{ClassInput, ClassCachedInput, ClassCacheWrite, ClassOutput, ClassReasoning}
+
+// classWeights is what each class counts for, in thousandths: 0 where it is of
+// another dimension.
+func (l *Limit) classWeights() (w [len(allClasses)]int64) {
+	for i, class := range allClasses {
+		if !slices.Contains(classes[l.Dimension], class) {
+			continue
+		}
+		w[i] = 1000
+		if own, ok := l.Weights[class]; ok {
+			w[i] = own
+		}
+	}
+	return w
 }
 
 func thousandths(n int64) int64 { return (n + 999) / 1000 }

@@ -6,26 +6,42 @@ import (
 	"github.com/google/uuid"
 )
 
-// Request asks for one call. Plan holds the limits of tenant, customer and key;
-// of the candidates, in order, the first that fits is charged together with it.
-// Both are filtered by Applies, the plan with Model, a candidate with its own.
+// Request asks for one call. Plan holds the limits of tenant, customer, key,
+// client token and end user; of the candidates, in order, the first that fits is
+// charged together with it. Both are filtered by their models, the plan with
+// Model, a candidate with its own. Limits of a plan that count what the provider
+// charges are the candidate's part.
 type Request struct {
 	Tenant     uuid.UUID
 	ID         uuid.UUID // of the reservation; zero: a UUIDv7 made at Decision.At
+	Customer   uuid.UUID // whose waiting calls are counted together
 	Model      string    // as asked for
-	Plan       []Limit
+	EndUser    string    // as the caller states it; those who state none count as one
+	Plan       []*Set
 	Candidates []Candidate // none: the plan alone decides
 	Estimate   Cost
 	TTL        time.Duration // 0: 10 minutes; at most 60 minutes
+	MaxWait    time.Duration // how long it may wait for room instead of being refused
 	DryRun     bool          // decide only: nothing is charged or kept
 	Forget     bool          // keep no outcome once settled: nobody will ask again
 }
 
 // Candidate is a provider key and the model that it would serve.
 type Candidate struct {
-	ProviderKey uuid.UUID
-	Model       string
-	Limits      []Limit
+	ProviderKey  uuid.UUID
+	Model        string
+	Limits       *Set
+	ProviderPico int64 // what this provider would charge for the estimate
+}
+
+// Next is the next attempt of an admitted call, on another provider key.
+type Next struct {
+	Tenant, ID uuid.UUID
+	Attempt    int        // the number of the one that has ended; the first is 0
+	Ended      Settlement // what that took of its provider
+	Plan       []*Set     // as for Reserve: only what counts the provider's price is looked at
+	Candidates []Candidate
+	EndUser    string
 }
 
 // Decision is the verdict on a Request.
@@ -37,6 +53,7 @@ type Candidate struct {
 // pass if nobody else called; it is 0 where TooLarge says that none can help.
 type Decision struct {
 	Admitted     bool
+	Again        bool      // it stood already: this is an answer given before
 	Candidate    int       // index in Request.Candidates; -1: none charged
 	At           time.Time // the one instant that decides id, day and windows
 	ExpiresAt    time.Time
@@ -60,21 +77,22 @@ func (d Decision) Binding() State {
 	return best
 }
 
-// State is one ledger at an instant. For a bucket and a calendar window
-// Used + Held + Remaining − Debt is the ceiling.
+// State is one ledger at an instant. But for a gauge, Used + Held + Remaining −
+// Debt is the ceiling. Spend is in micro-units, what is used rounded up.
 type State struct {
 	Limit         Limit
 	Ledger        string
 	Used          int64         // without what is held
-	Held          int64         // what open calls were charged (of a bucket: as far as it has not refilled)
+	Held          int64         // what open calls were charged (of bucket and sliding: as far as it still counts)
 	Remaining     int64         // what the next call may take, never below 0
 	Debt          int64         // what settlements took beyond the ceiling
 	Requested     int64         // what this call asks of it
 	WindowStart   time.Time     // calendar only
-	ResetAt       time.Time     // bucket: full again; calendar: the window's end; gauge: zero
+	ResetAt       time.Time     // bucket and sliding: nothing is used any more; calendar: the window's end; gauge: zero
 	Full          time.Duration // until ResetAt
 	RetryAfter    time.Duration // until this call fits; 0: it does, or never will
 	Never         bool          // this call can never fit
+	Refuses       bool          // this call does not fit now
 	NextCallAfter time.Duration // until a call of the smallest cost fits (Live)
 }
 
@@ -83,9 +101,11 @@ type Hold struct {
 	Limit       Limit     `json:"limit"`
 	Ledger      string    `json:"ledger"`
 	Amount      int64     `json:"amount"`
+	Pico        int64     `json:"pico,omitempty"`        // of money, beyond the micro-units of Amount
 	WindowStart time.Time `json:"window_start,omitzero"` // calendar only
 	WindowEnd   time.Time `json:"window_end,omitzero"`   // calendar only
 	Candidate   bool      `json:"candidate,omitempty"`   // the provider's part
+	Ended       bool      `json:"ended,omitempty"`       // of an attempt that is over: the amount is what it was
 }
 
 // Reservation is an admitted call: every ledger charged, the outcome not yet
@@ -98,13 +118,16 @@ type Reservation struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	Estimate  Cost      `json:"estimate"`
 	Holds     []Hold    `json:"holds"`
+	Moves     int       `json:"moves,omitempty"` // attempts that have ended
 }
 
-// Charge is an amount that an event adds to a calendar window in the books.
+// Charge is an amount that an event adds to a calendar window in the books:
+// of money in micro-units, and the pico-units beyond them.
 type Charge struct {
 	Ledger      string    `json:"ledger"`
 	WindowStart time.Time `json:"window_start"`
 	Amount      int64     `json:"amount"`
+	Pico        int64     `json:"pico,omitempty"`
 }
 
 // Charges is what the reservation charged to calendar windows: what stays in
@@ -113,8 +136,24 @@ func (r Reservation) Charges() []Charge {
 	var charges []Charge
 	for _, h := range r.Holds {
 		if !h.WindowStart.IsZero() {
-			charges = append(charges, Charge{h.Ledger, h.WindowStart, h.Amount})
+			charges = append(charges, Charge{h.Ledger, h.WindowStart, h.Amount, h.Pico})
 		}
+	}
+	return charges
+}
+
+// ChargesAt is Charges had the call been what c says from the start.
+func (r Reservation) ChargesAt(c Cost) []Charge {
+	charges := r.Charges()
+	i := 0
+	for _, h := range r.Holds {
+		if h.WindowStart.IsZero() {
+			continue
+		}
+		if !h.Ended {
+			charges[i].Amount, charges[i].Pico = h.Limit.Cost(c), h.Limit.Pico(c)
+		}
+		i++
 	}
 	return charges
 }

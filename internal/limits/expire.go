@@ -3,12 +3,14 @@ package limits
 import (
 	"container/heap"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-// swept is how many ledgers of a tenant one Expire looks at.
-const swept = 1024
+// How many ledgers of a tenant are looked at by one Expire, and by a call that
+// finds no room for one more.
+const (
+	sweptByExpire = 1024
+	sweptCrowded  = 4096
+)
 
 // Expire returns the reservations that ran out by now without an outcome, each
 // of them once. Their slots are free; what they charged stays, until a late
@@ -17,33 +19,37 @@ const swept = 1024
 // it about every second; it holds one tenant's lock at a time.
 func (m *Memory) Expire(now time.Time) []Reservation {
 	var list []Reservation
-	m.tenants.Range(func(tenantID, v any) bool {
-		t := v.(*tenant)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		at := t.begin(m, now)
-		for _, c := range t.lapsed {
-			if c.phase != lapsed {
-				continue
-			}
-			c.phase = expired
-			t.ended.put(c, c.expires.Add(remembered))
-			list = append(list, c.reservation(tenantID.(uuid.UUID)))
-		}
-		t.lapsed = nil
-		for len(t.ended) > 0 && !t.ended[0].due.After(now) {
-			t.forget()
-		}
-		t.trim(m.maxOutcomes)
-		t.sweep(at, swept)
-		return true
-	})
+	for _, t := range m.everyone() {
+		list = t.expire(list, now)
+	}
 	return list
 }
 
-// trim forgets the outcomes soonest to be forgotten anyway, beyond so many.
-func (t *tenant) trim(most int) {
-	for len(t.ended) > most {
+func (t *tenant) expire(list []Reservation, now time.Time) []Reservation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.begin(now)
+	for _, c := range t.lapsed {
+		if c.phase != lapsed {
+			continue
+		}
+		c.phase = expired
+		t.put(&t.ended, c, c.expires+remembered.Microseconds())
+		list = append(list, c.reservation(t.id))
+	}
+	t.lapsed = nil
+	for len(t.ended) > 0 && t.ended[0].due <= at.micros {
+		t.forget()
+	}
+	t.trim(t.memory.maxOutcomes, nil)
+	t.sweep(&at, sweptByExpire)
+	return list
+}
+
+// trim forgets the outcomes soonest to be forgotten anyway, beyond so many, but
+// for one.
+func (t *tenant) trim(most int, but *call) {
+	for len(t.ended) > most && t.ended[0] != but {
 		t.forget()
 	}
 }
@@ -51,20 +57,66 @@ func (t *tenant) trim(most int) {
 func (t *tenant) forget() {
 	c := heap.Pop(&t.ended).(*call)
 	if c.phase == expired {
-		t.eachHold(c, func(l ledger, h *hold) { l.forget(h) })
+		for i := range c.holds {
+			if h := &c.holds[i]; !h.ended && h.ref.kind() == kindBucket && t.held(h) {
+				t.buckets.at(h.ref.place()).forget(h, &t.rooms)
+			}
+		}
 	}
-	delete(t.calls, c.id)
+	t.forgetCall(c)
 }
 
-// sweep looks at up to n ledgers, wherever the map's order begins, and drops the
-// idle ones.
-func (t *tenant) sweep(at instant, n int) {
-	for key, k := range t.ledgers {
-		if n--; n < 0 {
-			return
+// sweep looks at up to n places for ledgers, going on where the last sweep
+// ended, and drops the ledgers that say nothing.
+func (t *tenant) sweep(at *instant, n int) {
+	sizes := [...]struct {
+		kind kind
+		n    uint32
+	}{{kindBucket, t.buckets.n}, {kindMinute, t.minutes.n}, {kindRolling, t.rollings.n}, {kindCalendar, t.calendars.n}, {kindGauge, t.gauges.n}}
+	var all uint32
+	for _, s := range sizes {
+		all += s.n
+	}
+	for range min(uint32(n), all) {
+		if t.swept >= all {
+			t.swept = 0
 		}
-		if k.ledger.idle(at) {
-			delete(t.ledgers, key)
+		i := t.swept
+		t.swept++
+		for _, s := range sizes {
+			if i < s.n {
+				t.tidy(refOf(s.kind, i), at)
+				break
+			}
+			i -= s.n
 		}
+	}
+}
+
+// tidy drops a ledger that says nothing: a new one would answer alike.
+func (t *tenant) tidy(r ref, at *instant) {
+	h := t.head(r)
+	if h == nil || h.id == (ident{}) || t.index[h.id] != r {
+		return
+	}
+	idle := false
+	switch i := r.place(); r.kind() {
+	case kindBucket:
+		idle = t.buckets.at(i).idle(at.ms, &t.rooms)
+	case kindMinute:
+		s := t.minutes.at(i).slider()
+		s.touch(s.amount, at.ms)
+		idle = s.used == 0
+	case kindRolling:
+		s := t.rollings.at(i).slider()
+		s.touch(s.amount, at.ms)
+		idle = s.used == 0
+	case kindCalendar:
+		idle = at.wallMS >= t.calendars.at(i).end
+	case kindGauge:
+		idle = t.gauges.at(i).held == 0
+	}
+	if idle {
+		t.drop(r)
 	}
 }

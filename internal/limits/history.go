@@ -19,12 +19,17 @@ type history []room
 type room struct {
 	since int64 // turn
 	least int64 // grains
-	calls int32 // unsettled calls charged from since on, before the next room
+	calls int64 // unsettled calls charged from since on, before the next room
 }
 
 const maxRooms = 12
 
-// add notes a call charged in the turn since, which left this headroom.
+// rooms are the histories that need more than the one room that a bucket has
+// itself, one more than maxRooms each, so that adding never grows them.
+type rooms = slab[[maxRooms + 1]room]
+
+// add notes a call charged in the turn since, which left this headroom. There is
+// room for one more.
 func (h *history) add(since, headroom int64) {
 	if n := len(*h); n > 0 && (*h)[n-1].since == since {
 		last := &(*h)[n-1]
@@ -76,9 +81,6 @@ func (h *history) release(since int64) {
 	(*h)[i].calls--
 	if (*h)[i].calls <= 0 {
 		*h = slices.Delete(*h, i, i+1)
-	}
-	if len(*h) == 0 {
-		*h = nil
 	}
 }
 

@@ -3,7 +3,6 @@ package limits
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 
@@ -135,8 +134,27 @@ func Default(l Limit) Limit {
 // Ledger is the stable identity of the ledger that a call for model is charged
 // to: scope, dimension, window and models, such as
 // "customer:<uuid>/tokens/day/gpt-4o*". The amount, the policy, names and plan
-// versions are no part of it, so changing them resets nothing.
+// versions are no part of it, so changing them resets nothing. A limit for each
+// end user has a ledger for each, which LedgerOf names.
 func (l Limit) Ledger(model string) string {
+	name := l.family()
+	if l.EachModel {
+		name += "#" + model
+	}
+	return name
+}
+
+// LedgerOf is the ledger of a call that states an end user. Who that is cannot
+// be read from it.
+func (l Limit) LedgerOf(model, endUser string) string {
+	if l.Scope.Kind != ScopeEndUser {
+		return l.Ledger(model)
+	}
+	return l.Ledger(model) + "@" + hashed(endUser)
+}
+
+// family is the name that the ledgers of a limit begin with.
+func (l Limit) family() string {
 	var b strings.Builder
 	b.Grow(96)
 	b.WriteString(string(l.Scope.Kind))
@@ -149,10 +167,6 @@ func (l Limit) Ledger(model string) string {
 	if len(l.Models) > 0 || l.EachModel {
 		b.WriteByte('/')
 		b.WriteString(l.models())
-	}
-	if l.EachModel {
-		b.WriteByte('#')
-		b.WriteString(model)
 	}
 	return b.String()
 }
@@ -187,24 +201,25 @@ func (l Limit) Applies(model string) bool {
 // matches compares greedily: after a *, the earliest place that fits each next
 // piece is as good as any other.
 func matches(pattern, s string) bool {
-	head, rest, starred := strings.Cut(pattern, "*")
+	piece, rest, starred := strings.Cut(pattern, "*")
 	if !starred {
 		return pattern == s
 	}
-	s, ok := strings.CutPrefix(s, head)
+	s, ok := strings.CutPrefix(s, piece)
 	if !ok {
 		return false
 	}
-	pieces := strings.Split(rest, "*")
-	last := len(pieces) - 1
-	for _, p := range pieces[:last] {
-		i := strings.Index(s, p)
+	for {
+		piece, rest, starred = strings.Cut(rest, "*")
+		if !starred {
+			return strings.HasSuffix(s, piece)
+		}
+		i := strings.Index(s, piece)
 		if i < 0 {
 			return false
 		}
-		s = s[i+len(p):]
+		s = s[i+len(piece):]
 	}
-	return strings.HasSuffix(s, pieces[last])
 }
 
 // Label names the limit for people: "tokens per minute", "requests per day".
@@ -222,14 +237,17 @@ func (l Limit) Label() string {
 	return name + " per " + string(l.Window)
 }
 
-// MaxIn60s is the most that a bucket lets through in any 60 seconds: its ceiling
-// and what refills in 59,999 ms. For tokens, overruns of calls in flight come on
-// top. ok is false for the other policies.
+// MaxIn60s is the most that passes in any 60 seconds: of a bucket its ceiling
+// and what refills in 59,999 ms, of a sliding minute its amount. For tokens,
+// overruns of calls in flight come on top. ok is false for the other limits.
 func (l Limit) MaxIn60s() (n int64, ok bool) {
-	if l.Policy != PolicyBucket {
-		return 0, false
+	switch {
+	case l.Policy == PolicyBucket:
+		return l.ceiling() + l.Amount*(grain-1)/grain, true
+	case l.Policy == PolicySliding && l.Window == WindowMinute:
+		return l.Amount, true
 	}
-	return l.ceiling() + l.Amount*(grain-1)/grain, true
+	return 0, false
 }
 
 // ceiling is the most that one call can ever be charged.
@@ -238,11 +256,4 @@ func (l Limit) ceiling() int64 {
 		return l.Burst
 	}
 	return l.Amount
-}
-
-func (l *Limit) same(o *Limit) bool {
-	return l.ID == o.ID && l.Scope == o.Scope && l.Dimension == o.Dimension && l.Window == o.Window &&
-		l.Policy == o.Policy && l.Amount == o.Amount && l.Burst == o.Burst && l.EachModel == o.EachModel &&
-		l.Mode == o.Mode && l.Outage == o.Outage && l.Zone == o.Zone &&
-		slices.Equal(l.PastZones, o.PastZones) && slices.Equal(l.Models, o.Models) && maps.Equal(l.Weights, o.Weights)
 }

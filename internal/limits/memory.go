@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"weir/internal/fault"
 	"weir/internal/id"
 )
 
@@ -19,10 +17,14 @@ type WindowKey struct {
 	WindowStart time.Time
 }
 
+// Total is what the books hold of a window: of money in micro-units, and
+// pico-units beyond them, of which there may be any number.
+type Total struct{ Amount, Pico int64 }
+
 // Books knows what finished calls have charged to calendar windows. CapTotals
 // returns one total per key, in order; open reservations are no part of it.
 type Books interface {
-	CapTotals(ctx context.Context, tenant uuid.UUID, keys []WindowKey) ([]int64, error)
+	CapTotals(ctx context.Context, tenant uuid.UUID, keys []WindowKey) ([]Total, error)
 }
 
 // MemoryOptions make a Memory. Only Now is required.
@@ -30,12 +32,15 @@ type MemoryOptions struct {
 	Now       func() time.Time
 	Books     Books     // nil: there is nothing to load
 	Started   time.Time // of this process; calendar windows that began before are loaded. Zero: now
-	Unclean   bool      // the earlier life left no snapshot: buckets older than Started start empty
+	Unclean   bool      // the earlier life left no snapshot: ledgers older than Started start spent
 	LastAlive time.Time // the last instant that the earlier life is known to have run. Zero: Started
 	Snapshot  []byte    // of the earlier life's clean end; one that can't be read counts as Unclean
 
-	MaxLedgers  int // of one tenant; 0: a million
-	MaxOutcomes int // remembered for one tenant; 0: half a million
+	// What one tenant can make; 0 is the default.
+	MaxLedgers  int // a million
+	MaxNames    int // ledgers of one limit for each model or end user: a hundred thousand
+	MaxOpen     int // reservations that are open: two hundred thousand
+	MaxOutcomes int // remembered: half a million
 }
 
 // Memory is the limits engine of one process. Its methods are safe for
@@ -44,28 +49,27 @@ type Memory struct {
 	now     func() time.Time
 	books   Books
 	epoch   time.Time // its monotonic reading carries ledgers over steps of the wall clock
+	epochNS int64
 	started time.Time
-	killed  *killed // nil: every bucket that is not known is full
+	killed  *killed // nil: every ledger that is not known is unused
 
-	maxLedgers, maxOutcomes int
+	maxLedgers, maxNames, maxOpen, maxOutcomes int
 
-	tenants sync.Map // uuid.UUID → *tenant
+	mu      sync.RWMutex
+	tenants map[uuid.UUID]*tenant
+	all     []*tenant // only ever longer
 }
 
 // NewMemory returns an engine without open reservations.
 func NewMemory(o MemoryOptions) *Memory {
 	m := &Memory{
-		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started,
-		maxLedgers: o.MaxLedgers, maxOutcomes: o.MaxOutcomes,
+		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started, tenants: map[uuid.UUID]*tenant{},
+		maxLedgers: orDefault(o.MaxLedgers, 1_000_000), maxNames: orDefault(o.MaxNames, 100_000),
+		maxOpen: orDefault(o.MaxOpen, 200_000), maxOutcomes: orDefault(o.MaxOutcomes, 500_000),
 	}
+	m.epochNS = m.epoch.UnixNano()
 	if m.started.IsZero() {
 		m.started = m.epoch
-	}
-	if m.maxLedgers == 0 {
-		m.maxLedgers = 1_000_000
-	}
-	if m.maxOutcomes == 0 {
-		m.maxOutcomes = 500_000
 	}
 	if o.Unclean || len(o.Snapshot) > 0 && m.readSnapshot(o.Snapshot) != nil {
 		m.killed = &killed{m.started, m.started}
@@ -76,111 +80,49 @@ func NewMemory(o MemoryOptions) *Memory {
 	return m
 }
 
-// instant is one reading of the clock, as a tenant's ledgers see it: they have
-// never seen a later one.
-type instant struct {
-	wall   time.Time // as read, UTC, to the microsecond
-	wallMS int64     // of the wall clock, the latest seen
-	ms     int64     // on a line without steps, the latest seen
-	behind int64     // how far ms is ahead of the reading
+func orDefault(n, d int) int {
+	if n == 0 {
+		return d
+	}
+	return n
 }
 
 // line is an instant in ms on a line that does not step with the wall clock
 // while the process lives.
-func (m *Memory) line(t time.Time) int64 { return m.epoch.Add(t.Sub(m.epoch)).UnixMilli() }
-
-// ledger is the state of one limit: what is used now, and since when. The first
-// argument of time-dependent methods was touched in the same lock.
-type ledger interface {
-	// touch refills, moves to the window that runs, and takes over a changed limit.
-	touch(l *Limit, at instant)
-	// wait is the time until cost fits, 0 if it does; false if it never can.
-	wait(cost int64, at instant) (time.Duration, bool)
-	// charge takes h.amount and notes in h where it went.
-	charge(h *hold, at instant)
-	// settle replaces what h charged by actual, and is the last use of h.
-	settle(h *hold, actual int64, at instant)
-	// lapse ends an open hold: its slot is free, the rest stays charged.
-	lapse(h *hold)
-	// forget is the last use of an h that was never settled.
-	forget(h *hold)
-	// fill states what is used, held and left.
-	fill(s *State, at instant)
-	// idle tells that a new ledger would answer alike.
-	idle(at instant) bool
+func (m *Memory) line(t time.Time) int64 {
+	return floorDiv(m.epochNS+int64(t.Sub(m.epoch)), int64(time.Millisecond))
 }
 
-// kept is a ledger with the limit that it was last looked at with (nil: none yet).
-type kept struct {
-	ledger ledger
-	limit  *Limit
-}
-
-// tenant is everything that one tenant's calls touch, under one lock.
-type tenant struct {
-	loading chan struct{} // held by the one call that loads windows
-
-	mu         sync.Mutex
-	latest     int64 // ms
-	latestWall int64 // ms
-	ledgers    map[string]*kept
-	calls      map[uuid.UUID]*call
-	open       queue   // by expiry
-	lapsed     []*call // past their expiry, to be handed out by Expire
-	ended      queue   // outcomes, by the time to forget them
+// known is the tenant, or nil if it has never called.
+func (m *Memory) known(u uuid.UUID) *tenant {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.tenants[u]
 }
 
 func (m *Memory) tenant(u uuid.UUID) *tenant {
-	if t, ok := m.tenants.Load(u); ok {
-		return t.(*tenant)
+	if t := m.known(u); t != nil {
+		return t
 	}
-	t, _ := m.tenants.LoadOrStore(u, &tenant{
-		loading: make(chan struct{}, 1),
-		ledgers: map[string]*kept{},
-		calls:   map[uuid.UUID]*call{},
-	})
-	return t.(*tenant)
-}
-
-// begin reads the clock once for one operation and ends the leases that are
-// over. The lock is held.
-func (t *tenant) begin(m *Memory, now time.Time) instant {
-	raw := m.line(now)
-	t.latest = max(t.latest, raw)
-	t.latestWall = max(t.latestWall, now.UnixMilli())
-	at := instant{wall: now.UTC().Truncate(time.Microsecond), wallMS: t.latestWall, ms: t.latest, behind: t.latest - raw}
-	for len(t.open) > 0 && !t.open[0].expires.After(now) {
-		c := heap.Pop(&t.open).(*call)
-		c.phase = lapsed
-		t.eachHold(c, func(l ledger, h *hold) { l.lapse(h) })
-		t.lapsed = append(t.lapsed, c)
-	}
-	return at
-}
-
-func (t *tenant) eachHold(c *call, do func(ledger, *hold)) {
-	for i := range c.holds {
-		if k, ok := t.ledgers[c.holds[i].key]; ok {
-			do(k.ledger, &c.holds[i])
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.tenants[u]
+	if t == nil {
+		t = &tenant{
+			id: u, memory: m, loading: make(chan struct{}, 1), index: map[ident]ref{},
+			families: families{of: map[ident]uint32{}}, calls: map[uuid.UUID]*call{},
 		}
+		m.tenants[u] = t
+		m.all = append(m.all, t)
 	}
+	return t
 }
 
-// fresh is the ledger of a limit that none is kept for.
-func (m *Memory) fresh(l *Limit, z *time.Location, at instant) ledger {
-	switch l.Policy {
-	case PolicyCalendar:
-		return &calendar{window: windowAt(l, at.wallMS, z), amount: l.Amount}
-	case PolicyGauge:
-		return &gauge{amount: l.Amount}
-	}
-	b := &bucket{rate: l.Amount, ceiling: l.ceiling(), last: at.ms}
-	b.level = b.full()
-	if m.killed != nil && older(l.Scope.ID, m.killed.Before) {
-		b.level, b.last = 0, m.line(m.killed.LastAlive)
-		b.refill(at.ms)
-	}
-	return b
+// everyone is every tenant that has called so far.
+func (m *Memory) everyone() []*tenant {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.all
 }
 
 // older tells whether a scope may have been used before t; only a UUIDv7 can
@@ -189,34 +131,32 @@ func older(scope uuid.UUID, t time.Time) bool {
 	return scope.Version() != 7 || id.Time(scope).Before(t)
 }
 
-// keep stores ledgers that an admitted call made. When a tenant has too many,
-// even without the idle ones, none is stored and the call fails.
-func (m *Memory) keep(t *tenant, charges []charge, at instant) error {
-	missing := 0
-	for i := range charges {
-		if !charges[i].kept {
-			missing++
-		}
+// fresh is the ledger of a rule that none is kept for, as it is at an instant.
+func (t *tenant) fresh(r *rule, id ident, at *instant) ref {
+	l := t.make(r.kind, id)
+	spent := t.memory.killed != nil && older(r.limit.Scope.ID, t.memory.killed.Before)
+	since := at.ms
+	if spent {
+		since = min(since, t.memory.line(t.memory.killed.LastAlive))
 	}
-	if missing > 0 && len(t.ledgers)+missing > m.maxLedgers {
-		t.sweep(at, len(t.ledgers))
-		if len(t.ledgers)+missing > m.maxLedgers {
-			return out(errCrowded)
+	switch i := l.place(); r.kind {
+	case kindBucket:
+		b := t.buckets.at(i)
+		b.rate, b.ceiling, b.last = r.limit.Amount, r.ceiling, since
+		if !spent {
+			b.level = b.full()
 		}
+	case kindMinute:
+		t.minutes.at(i).slider().begin(r.limit.Amount, since, spent)
+	case kindRolling:
+		t.rollings.at(i).slider().begin(r.limit.Amount, since, spent)
+	case kindCalendar:
+		c := t.calendars.at(i)
+		c.window, c.amount = windowAt(&r.limit, at.wallMS, r.zone), r.limit.Amount
+	case kindGauge:
+		t.gauges.at(i).amount = r.limit.Amount
 	}
-	for i := range charges {
-		c := &charges[i]
-		if t.ledgers[c.key] == nil {
-			t.ledgers[c.key] = &kept{c.ledger, c.retained()}
-		}
-	}
-	return nil
+	return l
 }
 
-var errCrowded = errors.New("limits: too many live ledgers of one tenant")
-
-// out is the answer of a limiter that cannot decide.
-func out(cause error) error {
-	return fault.New(fault.Unavailable, "limiter_unavailable", "The limiter cannot decide right now. Try again in a few seconds.").
-		Because(cause).After(5 * time.Second)
-}
+var errCrowded = errors.New("limits: too many live ledgers or open reservations of one tenant")

@@ -35,7 +35,7 @@ func limit(d limits.Dimension, w limits.Window, amount int64) limits.Limit {
 func reserve(t *testing.T, m *limits.Memory, model string, tokens int64, plan ...limits.Limit) limits.Decision {
 	t.Helper()
 	d, err := m.Reserve(context.Background(), limits.Request{
-		Tenant: tenant, Model: model, Plan: plan,
+		Tenant: tenant, Model: model, Plan: []*limits.Set{limits.Compile(plan)},
 		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: tokens}},
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestASnapshotOfACleanStopGivesNothingBack(t *testing.T) {
 }
 
 func TestASnapshotThatCannotBeReadCountsAsAnUncleanEnd(t *testing.T) {
-	for _, raw := range []string{"{", `{"version":2}`, "null", `[]`} {
+	for _, raw := range []string{"{", `{"version":9}`, "null", `[]`} {
 		clock := limitstest.NewClock(time.Now())
 		m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, Snapshot: []byte(raw)})
 		clock.Move(time.Second)
@@ -105,7 +105,7 @@ func TestLedgersThatSayNothingAreDropped(t *testing.T) {
 	for i := range 1500 {
 		reserve(t, m, fmt.Sprint("m", i), 1, each(limits.WindowMinute), each(limits.WindowDay))
 	}
-	crowded := limits.Request{Tenant: tenant, Model: "one more", Plan: []limits.Limit{each(limits.WindowMinute)}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 1}}}
+	crowded := limits.Request{Tenant: tenant, Model: "one more", Plan: []*limits.Set{limits.Compile([]limits.Limit{each(limits.WindowMinute)})}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 1}}}
 	_, err := m.Reserve(context.Background(), crowded)
 	if fault.Of(err).Code != "limiter_unavailable" {
 		t.Fatalf("a tenant has more ledgers than it may: %v", err)
@@ -194,12 +194,12 @@ func TestALoadThatIsAbandonedFailsTheCallOnly(t *testing.T) {
 // slowBooks answers 42 once it was let go twice.
 type slowBooks chan struct{}
 
-func (b slowBooks) CapTotals(_ context.Context, _ uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
+func (b slowBooks) CapTotals(_ context.Context, _ uuid.UUID, keys []limits.WindowKey) ([]limits.Total, error) {
 	<-b
 	<-b
-	totals := make([]int64, len(keys))
+	totals := make([]limits.Total, len(keys))
 	for i := range totals {
-		totals[i] = 42
+		totals[i].Amount = 42
 	}
 	return totals, nil
 }

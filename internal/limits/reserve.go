@@ -2,13 +2,11 @@ package limits
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"weir/internal/fault"
-	"weir/internal/id"
 )
 
 // How long a reservation may stay unsettled.
@@ -19,33 +17,99 @@ const (
 
 // Reserve decides one call: every ledger that it touches is charged, or none is.
 // A refusal is a Decision that is not Admitted; it has changed no ledger beyond
-// its refill. An error says why there is no decision: Invalid for counts or a
-// TTL out of range, Conflict for an id that is reserved already, Unavailable
-// (limiter_unavailable) when the limiter can't decide.
+// its refill. An open reservation of the same id and figures is answered again,
+// and charged no second time. An error says why there is no decision: Invalid
+// for counts or times out of range, Conflict (reservation_exists) for an id that
+// is reserved with other figures or has ended, Unavailable (limiter_unavailable)
+// when the limiter can't decide.
 func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
+	w := works.Get().(*work)
+	defer w.put()
+	d, err := m.decide(ctx, &r, w)
+	if err != nil {
+		return d, err
+	}
+	defer w.unlock()
+	if d.Again {
+		return w.t.again(&r, &w.at)
+	}
+	w.tell(&d, r.Candidates)
+	return d, nil
+}
+
+// unlock ends a decision that has been told.
+func (w *work) unlock() {
+	w.done()
+	w.t.mu.Unlock()
+}
+
+// tell fills in what a decision says of the ledgers.
+func (w *work) tell(d *Decision, candidates []Candidate) {
+	if !d.Admitted {
+		if d.ProviderFull {
+			d.Violations = w.violations(w.chosen)
+		} else {
+			d.Violations = w.violations(w.plan)
+		}
+	}
+	d.States = w.states(nil, w.plan)
+	if d.Admitted && d.Candidate >= 0 {
+		w.served = candidates[d.Candidate].Model
+		d.States = w.states(d.States, w.chosen)
+	}
+	if d.Reservation.ID != uuid.Nil {
+		d.Reservation = w.t.calls[d.Reservation.ID].reservation(w.t.id)
+	}
+}
+
+// decide is Reserve without telling of ledgers. Unless there is an error, it
+// leaves the tenant locked.
+func (m *Memory) decide(ctx context.Context, r *Request, w *work) (Decision, error) {
 	if err := r.check(); err != nil {
 		return Decision{}, err
 	}
-	lists, err := r.charges()
-	if err != nil {
-		return Decision{}, err
+	for {
+		m.begin(w, r.Tenant, r.Plan)
+		if !r.DryRun && r.ID != uuid.Nil && w.t.calls[r.ID] != nil {
+			return Decision{Again: true}, nil
+		}
+		d, ready := w.decide(r)
+		if ready {
+			return w.keep(r, d)
+		}
+		missing := append([]unloaded(nil), w.windows...)
+		w.unlock()
+		if err := m.load(ctx, w.t, missing); err != nil {
+			return Decision{}, err
+		}
 	}
-	t, at, err := m.ready(ctx, r.Tenant, lists...)
-	if err != nil {
-		return Decision{}, err
-	}
-	defer t.mu.Unlock()
-	if _, taken := t.calls[r.ID]; taken && !r.DryRun {
-		return Decision{}, fault.New(fault.Conflict, "reservation_exists", "This id is reserved already.")
-	}
-	return m.decide(t, r, lists[0], lists[1:], at)
 }
 
-func (r Request) check() error {
+func (r *Request) check() error {
 	if wrong := r.Estimate.Check(); wrong != nil {
 		return fault.InvalidFields(wrong...)
 	}
+	if err := checkSets(r.Plan, r.Candidates); err != nil {
+		return err
+	}
 	return checkTTL(r.TTL)
+}
+
+func checkSets(plan []*Set, list []Candidate) error {
+	for _, s := range plan {
+		if s != nil && s.broken != nil {
+			return out(s.broken)
+		}
+	}
+	for i := range list {
+		if s := list[i].Limits; s != nil && s.broken != nil {
+			return out(s.broken)
+		}
+		if p := list[i].ProviderPico; p < 0 || p > MaxPico {
+			return fault.InvalidFields(fault.Field{Pointer: "/candidates", Code: "out_of_range", Message: "A provider's price is out of range."})
+		}
+	}
+	return nil
 }
 
 func checkTTL(ttl time.Duration) error {
@@ -58,132 +122,260 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// charges are the plan's, then each candidate's without what the plan charges.
-func (r Request) charges() ([][]charge, error) {
-	plan, err := charges(r.Plan, r.Model, r.Estimate, false)
-	if err != nil {
-		return nil, err
+// decide judges the plan, and the candidates in their order. It is false where
+// windows have to be loaded first.
+func (w *work) decide(r *Request) (Decision, bool) {
+	w.model = r.Model
+	for _, s := range r.Plan {
+		w.askAll(s, r, len(r.Candidates) > 0)
 	}
-	lists := make([][]charge, 1, 1+len(r.Candidates))
-	lists[0] = plan
-	for _, candidate := range r.Candidates {
-		list, err := charges(candidate.Limits, candidate.Model, r.Estimate, true)
-		if err != nil {
-			return nil, err
-		}
-		lists = append(lists, slices.DeleteFunc(list, func(c charge) bool {
-			return slices.ContainsFunc(plan, func(p charge) bool { return p.key == c.key })
-		}))
+	w.plan = span{0, len(w.list)}
+	v, ready := w.judge(w.plan)
+	chosen, provider, readyToo := w.choose(r.Plan, r.Candidates, r.Estimate, r.EndUser)
+	d := Decision{Candidate: -1, At: wall(w.at.micros)}
+	if !ready || !readyToo {
+		return d, false
 	}
-	return lists, nil
+	if !v.refuses && !provider.refuses {
+		d.Admitted, d.Candidate = true, chosen
+		return d, true
+	}
+	d.refuse(v, provider)
+	return d, true
 }
 
-func (m *Memory) decide(t *tenant, r Request, plan []charge, candidates [][]charge, at instant) (Decision, error) {
-	m.draw(t, plan, at)
-	v := judge(plan, at)
-	chosen, provider := m.choose(t, candidates, at)
-	d := Decision{Candidate: -1, At: at.wall}
-	list := plan
-	if v.fits() && provider.fits() {
-		d.Admitted, d.Candidate = true, chosen
-		if chosen >= 0 {
-			list = slices.Concat(plan, candidates[chosen])
-		}
-		if !r.DryRun {
-			if err := m.admit(t, r, list, at, &d); err != nil {
-				return Decision{}, err
-			}
-		}
-	} else {
-		d.refuse(v, provider)
+// askAll adds what a set of the plan asks. With candidates, what counts the
+// provider's price is theirs.
+func (w *work) askAll(s *Set, r *Request, candidates bool) {
+	if s == nil {
+		return
 	}
-	d.States = make([]State, len(list))
-	for i := range list {
-		d.States[i] = list[i].state(at)
+	for i := range s.rules {
+		rule := &s.rules[i]
+		if rule.provider && candidates || !rule.applies(r.Model) {
+			continue
+		}
+		w.know(rule, r.EndUser)
+		w.ask(rule, r.Model, &r.Estimate, false)
 	}
-	return d, nil
 }
 
 // choose is the first candidate that fits, or the verdict on the one that would
-// fit soonest. Without candidates the provider has nothing to say.
-func (m *Memory) choose(t *tenant, candidates [][]charge, at instant) (int, verdict) {
+// fit soonest, whose charges are w.chosen. Without candidates the provider has
+// nothing to say.
+func (w *work) choose(plan []*Set, candidates []Candidate, cost Cost, endUser string) (int, verdict, bool) {
 	var best verdict
-	for i, list := range candidates {
-		m.draw(t, list, at)
-		v := judge(list, at)
-		if v.fits() {
-			return i, v
+	var bestSpan span
+	ready := true
+	for i := range candidates {
+		c := &candidates[i]
+		cost.ProviderPico = c.ProviderPico
+		w.served = c.Model
+		w.chosen = span{from: len(w.list)}
+		for _, s := range plan {
+			w.askProvider(s, c.Model, &cost, endUser, true)
+		}
+		w.askProvider(c.Limits, c.Model, &cost, endUser, false)
+		w.chosen.to = len(w.list)
+		v, known := w.judge(w.chosen)
+		if ready = ready && known; known && !v.refuses {
+			return i, v, ready
 		}
 		if i == 0 || v.sooner(best) {
-			best = v
+			best, bestSpan = v, w.chosen
 		}
 	}
-	return -1, best
+	w.chosen = bestSpan
+	return -1, best, ready
+}
+
+// askProvider adds what a set asks of a candidate; of a plan's, what counts the
+// provider's price.
+func (w *work) askProvider(s *Set, model string, c *Cost, endUser string, ofPlan bool) {
+	if s == nil {
+		return
+	}
+	for i := range s.rules {
+		rule := &s.rules[i]
+		asked := model
+		if ofPlan {
+			if !rule.provider {
+				continue
+			}
+			asked = w.model
+		}
+		if rule.applies(asked) {
+			w.know(rule, endUser)
+			w.ask(rule, model, c, true)
+		}
+	}
 }
 
 func (d *Decision) refuse(plan, provider verdict) {
-	d.ProviderFull = plan.fits() || provider.never && !plan.never
-	d.Violations = plan.refusing
-	if d.ProviderFull {
-		d.Violations = provider.refusing
-	}
+	d.ProviderFull = !plan.refuses || provider.never && !plan.never
 	if d.TooLarge = plan.never || provider.never; !d.TooLarge {
-		d.RetryAfter = max(plan.wait, provider.wait)
+		d.RetryAfter = time.Duration(max(plan.wait, provider.wait)) * time.Microsecond
 	}
 }
 
-// admit charges every ledger of the list and keeps the reservation.
-func (m *Memory) admit(t *tenant, r Request, list []charge, at instant, d *Decision) error {
-	if err := m.keep(t, list, at); err != nil {
-		return err
+// keep charges every ledger of an admitted call and keeps the reservation. An
+// error has unlocked the tenant.
+func (w *work) keep(r *Request, d Decision) (Decision, error) {
+	if !d.Admitted || r.DryRun {
+		return d, nil
 	}
-	c := &call{id: r.ID, model: r.Model, at: at.wall, estimate: r.Estimate, forget: r.Forget, holds: make([]hold, len(list))}
+	t := w.t
+	if len(t.open) >= t.memory.maxOpen || !w.room(w.plan, w.chosen) {
+		w.unlock()
+		return Decision{}, out(errCrowded)
+	}
+	c := t.newCall()
+	c.id, c.model, c.user, c.at, c.estimate, c.forget = r.ID, r.Model, w.user, w.at.micros, r.Estimate, r.Forget
 	if c.id == uuid.Nil {
-		c.id = made(at.wall)
+		c.id = made(c.at)
 	}
-	c.expires = at.wall.Add(DefaultTTL)
+	ttl := DefaultTTL
 	if r.TTL > 0 {
-		c.expires = at.wall.Add(r.TTL)
+		ttl = r.TTL
 	}
-	for i := range list {
-		h := &c.holds[i]
-		*h = hold{limit: t.ledgers[list[i].key].limit, key: list[i].key, amount: list[i].cost, candidate: list[i].candidate, open: true}
-		list[i].ledger.charge(h, at)
+	c.expires, c.candidate = c.at+ttl.Microseconds(), d.Candidate
+	w.take(c, w.plan)
+	if d.Candidate >= 0 {
+		c.served = r.Candidates[d.Candidate].Model
+		w.take(c, w.chosen)
 	}
 	t.calls[c.id] = c
-	t.open.put(c, c.expires)
-	d.ExpiresAt, d.Reservation = c.expires, c.reservation(r.Tenant)
-	return nil
+	t.put(&t.open, c, c.expires)
+	d.ExpiresAt, d.Reservation.ID = wall(c.expires), c.id
+	return d, nil
 }
 
-// made is a UUIDv7 of this instant.
-func made(at time.Time) uuid.UUID {
-	u, ms := id.New(), at.UnixMilli()
-	for i := range 6 {
-		u[i] = byte(ms >> (40 - 8*i))
+// room tells whether the tenant may have the ledgers that were made. When it has
+// too many, some that say nothing are dropped first.
+func (w *work) room(spans ...span) bool {
+	missing := 0
+	for _, s := range spans {
+		for i := s.from; i < s.to; i++ {
+			if w.list[i].made {
+				missing++
+			}
+		}
 	}
-	return u
+	if missing == 0 || len(w.t.index)+missing <= w.t.memory.maxLedgers {
+		return true
+	}
+	w.t.sweep(&w.at, sweptCrowded)
+	return len(w.t.index)+missing <= w.t.memory.maxLedgers
+}
+
+// take charges a span to a call. A shadow limit that would refuse is charged
+// nothing.
+func (w *work) take(c *call, s span) {
+	for i := s.from; i < s.to; i++ {
+		ch := &w.list[i]
+		if ch.refuses {
+			continue
+		}
+		if ch.made {
+			ch.made = false
+			w.t.enter(ch.ref, ch.rule)
+			if !ch.rule.named() {
+				ch.rule.hint.Store(uint32(ch.ref))
+			}
+		}
+		c.holds = append(c.holds, hold{rule: ch.rule, id: ch.id, amount: ch.cost, ref: ch.ref, candidate: ch.candidate, others: ch.others})
+		w.t.charge(&c.holds[len(c.holds)-1])
+	}
+}
+
+// newCall is an empty call, perhaps one that was used before.
+func (t *tenant) newCall() *call {
+	n := len(t.spare)
+	if n == 0 {
+		return new(call)
+	}
+	c := t.spare[n-1]
+	t.spare[n-1], t.spare = nil, t.spare[:n-1]
+	return c
+}
+
+// maxSpare is how many calls a tenant keeps for use again.
+const maxSpare = 1024
+
+// forgetCall drops a call that nobody will ask about.
+func (t *tenant) forgetCall(c *call) {
+	delete(t.calls, c.id)
+	if len(t.spare) < maxSpare {
+		clear(c.holds)
+		*c = call{holds: c.holds[:0]}
+		t.spare = append(t.spare, c)
+	}
+}
+
+// again answers a reserve that was answered before.
+func (t *tenant) again(r *Request, at *instant) (Decision, error) {
+	c := t.calls[r.ID]
+	if c.phase != open || c.estimate != r.Estimate || c.model != r.Model || c.moves > 0 {
+		return Decision{}, fault.New(fault.Conflict, "reservation_exists", "This id is reserved already.")
+	}
+	return t.standing(c, at), nil
+}
+
+// standing is the decision that an open call stands on.
+func (t *tenant) standing(c *call, at *instant) Decision {
+	d := Decision{
+		Admitted: true, Again: true, Candidate: c.candidate, At: wall(c.at), ExpiresAt: wall(c.expires),
+		Reservation: c.reservation(t.id),
+	}
+	for i := range c.holds {
+		if h := &c.holds[i]; !h.ended {
+			d.States = t.tellHold(d.States, c, h, at)
+		}
+	}
+	return d
 }
 
 // Live states the ledgers of the limits that apply to model, each with the wait
 // of the smallest call. Without a model it leaves out those that have a ledger
-// per model. It charges nothing. Errors are as for Reserve.
+// per model, and always those that have one per end user. It charges nothing.
+// Errors are as for Reserve.
 func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model string) ([]State, error) {
-	list, err := looks(limits, model)
-	if err != nil {
-		return nil, err
+	set := Compile(limits)
+	if set.broken != nil {
+		return nil, out(set.broken)
 	}
-	t, at, err := m.ready(ctx, tenant, list)
-	if err != nil {
-		return nil, err
+	w := works.Get().(*work)
+	defer w.put()
+	for {
+		m.begin(w, tenant, nil)
+		w.model = model
+		for i := range set.rules {
+			r := &set.rules[i]
+			if !r.user && (model == "" && !r.each || model != "" && r.applies(model)) {
+				w.ask(r, model, &Cost{}, false)
+			}
+		}
+		w.plan = span{0, len(w.list)}
+		if _, ready := w.judge(w.plan); ready {
+			defer w.unlock()
+			return w.lives(), nil
+		}
+		missing := append([]unloaded(nil), w.windows...)
+		w.unlock()
+		if err := m.load(ctx, w.t, missing); err != nil {
+			return nil, err
+		}
 	}
-	defer t.mu.Unlock()
-	m.draw(t, list, at)
-	states := make([]State, len(list))
-	for i := range list {
-		states[i] = list[i].state(at)
-		wait, ever := list[i].ledger.wait(1, at)
-		states[i].NextCallAfter, states[i].Never, states[i].Requested = wait, !ever, 0
+}
+
+func (w *work) lives() []State {
+	states := make([]State, len(w.list))
+	for i := range w.list {
+		c := &w.list[i]
+		s := w.state(c)
+		wait, ever := w.t.look(c, &w.at)
+		s.NextCallAfter, s.Never, s.Requested, s.Refuses = wait, !ever, 0, false
+		states[i] = s
 	}
-	return states, nil
+	return states
 }

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/catalogue"
 	"weir/internal/fault"
+	"weir/internal/limits"
 	"weir/internal/id"
 )
 
@@ -154,6 +155,7 @@ func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k P
 type Route struct {
 	Key      ProviderKey
 	Endpoint catalogue.Endpoint
+	Limits   *limits.Set // the key's, ready for decisions
 	Broken   error
 }
 
@@ -183,7 +185,7 @@ func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error)
 			if err != nil && fault.Of(err).Code != "credential_unavailable" {
 				return err
 			}
-			out = append(out, Route{Key: k, Endpoint: e, Broken: err})
+			out = append(out, Route{Key: k, Endpoint: e, Limits: limits.Compile(k.Limits), Broken: err})
 		}
 		return nil
 	})

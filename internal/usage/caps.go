@@ -40,8 +40,8 @@ func NewBooks(db *postgres.DB, instance uuid.UUID, tail []Ended) *Books {
 // CapTotals is the total of each window, in order; a window that nothing was
 // charged to is 0. Totals and committed numbers are read as of one instant, so
 // that an event is in the one or in the other. Unavailable if Postgres is out.
-func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
-	var totals []int64
+func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.WindowKey) ([]limits.Total, error) {
+	var totals []limits.Total
 	var done numbers
 	err := b.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
 		if totals, err = capTotals(ctx, tx, tenant, keys); err != nil {
@@ -60,7 +60,8 @@ func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.W
 	for _, e := range b.uncommitted(tenant, done) {
 		for _, c := range e.Charges {
 			if i, ok := index[windowOf(c.Ledger, c.WindowStart)]; ok {
-				totals[i] += c.Amount
+				totals[i].Amount += c.Amount
+				totals[i].Pico += c.Pico
 			}
 		}
 	}
@@ -95,20 +96,20 @@ func (b *Books) uncommitted(tenant uuid.UUID, done numbers) []Ended {
 	return left
 }
 
-func capTotals(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
+func capTotals(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, keys []limits.WindowKey) ([]limits.Total, error) {
 	ledgers, starts := make([]string, len(keys)), make([]time.Time, len(keys))
 	for i, k := range keys {
 		ledgers[i], starts[i] = text(k.Ledger, maxLedger), k.WindowStart
 	}
 	rows, err := tx.Query(ctx, `
-		select coalesce(c.used, 0)
+		select coalesce(c.used, 0), coalesce(c.used_pico, 0)
 		from unnest($2::text[], $3::timestamptz[]) with ordinality as k (ledger, window_start, n)
 		left join cap_totals c on c.tenant_id = $1 and c.ledger = k.ledger and c.window_start = k.window_start
 		order by k.n`, tenant, ledgers, starts)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[limits.Total])
 }
 
 func committedNumbers(ctx context.Context, tx pgx.Tx, instance uuid.UUID, shard int) (numbers, error) {

@@ -17,6 +17,7 @@ const (
 	maxTokens  = 1_000_000_000
 	maxAmount  = 1_000_000_000_000_000
 	maxEntries = 200
+	picos      = 1_000_000 // in a micro-unit
 	longestDay = 49 * time.Hour // a day of admission, over a change of zone
 )
 
@@ -74,7 +75,7 @@ func (e *Event) countsMakeSense() bool {
 		}
 	}
 	for _, c := range e.Charges {
-		if c.Amount < -maxAmount || c.Amount > maxAmount {
+		if c.Amount < -maxAmount || c.Amount > maxAmount || c.Pico <= -picos || c.Pico >= picos {
 			return false
 		}
 	}

@@ -124,12 +124,8 @@ func (o OpenAdmission) lost(now time.Time) Event {
 		e.Tokens = o.Checkpoint.Tokens
 	}
 	cost := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
-	e.Charges = nil
-	for _, h := range o.Reservation.Holds {
-		if !h.WindowStart.IsZero() {
-			e.Charges = append(e.Charges, limits.Charge{Ledger: h.Ledger, WindowStart: h.WindowStart, Amount: h.Limit.Cost(cost)})
-		}
-	}
+	cost.ChargePico = chargePico(o.Rates, cost, e.Test)
+	e.Charges = o.Reservation.ChargesAt(cost)
 	return e.priced(o.Rates)
 }
 

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type Limiter interface {
 	Reserve(context.Context, limits.Request) (limits.Decision, error)
 	Settle(ctx context.Context, tenant, id uuid.UUID, s limits.Settlement) (limits.Outcome, error)
 	Cancel(ctx context.Context, tenant, id uuid.UUID) (limits.Outcome, error)
+	Move(context.Context, limits.Next) (limits.Decision, error)
 	Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error
 	Expire(now time.Time) []limits.Reservation
 	Restore(context.Context, []limits.Reservation) error
@@ -70,10 +72,11 @@ type Call struct {
 	Test                                bool // never billed
 	Currency                            string
 	Rates                               []Rate
-	Plan                                []limits.Limit
+	Plan                                []*limits.Set
 	Candidates                          []limits.Candidate
 	Estimate                            limits.Cost
 	TTL                                 time.Duration
+	MaxWait                             time.Duration // for room, instead of a refusal
 	DryRun                              bool
 	Decision                            bool // of the decision API: outlives this process
 }
@@ -95,9 +98,12 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	if err := m.room(); err != nil {
 		return limits.Decision{}, err
 	}
+	if slices.ContainsFunc(c.Plan, (*limits.Set).Spends) {
+		c.Estimate.ChargePico = chargePico(c.Rates, c.Estimate, c.Test)
+	}
 	d, err := m.limiter.Reserve(ctx, limits.Request{
-		Tenant: c.Tenant, Model: c.Model, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
-		TTL: c.TTL, DryRun: c.DryRun, Forget: !c.Decision,
+		Tenant: c.Tenant, Customer: c.Customer, Model: c.Model, EndUser: c.EndUser, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
+		TTL: c.TTL, MaxWait: c.MaxWait, DryRun: c.DryRun, Forget: !c.Decision,
 	})
 	if err != nil || c.DryRun {
 		return d, err

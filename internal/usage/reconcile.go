@@ -51,13 +51,13 @@ var checks = []check{
 	rollupCheck("usage_day", "local_day"),
 	{"cap_totals", `
 		with again as (
-			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, sum((c ->> 'amount')::bigint)::text as v
+			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, row(sum((c ->> 'amount')::bigint), sum(coalesce((c ->> 'pico')::bigint, 0)))::text as v
 			from usage_events, jsonb_array_elements(detail -> 'charges') c
 			where day_utc between $1::date - 2 and $2::date + 33
 			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2
 			group by tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz
 		), booked as (
-			select row(tenant_id, ledger, window_start)::text as k, used::text as v
+			select row(tenant_id, ledger, window_start)::text as k, row(used, used_pico)::text as v
 			from cap_totals where window_start >= $1 and window_start < $2
 		)` + compare},
 }

@@ -99,17 +99,18 @@ type capKey struct {
 }
 
 // tallyCaps adds up what the events charged to calendar ledgers.
-func tallyCaps(events []*Event) map[capKey]int64 {
-	caps := make(map[capKey]int64)
+func tallyCaps(events []*Event) map[capKey]limits.Total {
+	caps := make(map[capKey]limits.Total)
 	for _, e := range events {
 		for _, c := range e.Charges {
-			caps[capKey{e.Tenant, c.Ledger, c.WindowStart.Unix()}] += c.Amount
+			k := capKey{e.Tenant, c.Ledger, c.WindowStart.Unix()}
+			caps[k] = limits.Total{Amount: caps[k].Amount + c.Amount, Pico: caps[k].Pico + c.Pico}
 		}
 	}
 	return caps
 }
 
-func capsInOrder(caps map[capKey]int64) []capKey {
+func capsInOrder(caps map[capKey]limits.Total) []capKey {
 	return slices.SortedFunc(maps.Keys(caps), func(a, b capKey) int {
 		return cmp.Or(bytes.Compare(a.tenant[:], b.tenant[:]), strings.Compare(a.ledger, b.ledger), cmp.Compare(a.start, b.start))
 	})

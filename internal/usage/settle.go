@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,20 +39,20 @@ type Settled struct {
 // (reservation_settled). NotFound is an id that is unknown, another tenant's or
 // forgotten.
 func (m *Meter) Settle(ctx context.Context, tenant, call uuid.UUID, r Result) (Settled, error) {
-	return m.end(ctx, tenant, call, r, func() (limits.Outcome, error) {
-		return m.limiter.Settle(ctx, tenant, call, limits.Settlement{Actual: limits.Cost{Units: r.Units, Tokens: r.Tokens}})
+	return m.end(ctx, tenant, call, r, func(c *metered) (limits.Outcome, error) {
+		return m.limiter.Settle(ctx, tenant, call, limits.Settlement{Actual: c.admission.actual(r)})
 	})
 }
 
 // Cancel ends an admitted call that never left for a provider: everything is
 // given back, the request too. Otherwise it is as Settle.
 func (m *Meter) Cancel(ctx context.Context, tenant, call uuid.UUID) (Settled, error) {
-	return m.end(ctx, tenant, call, Result{Outcome: Aborted}, func() (limits.Outcome, error) {
+	return m.end(ctx, tenant, call, Result{Outcome: Aborted}, func(*metered) (limits.Outcome, error) {
 		return m.limiter.Cancel(ctx, tenant, call)
 	})
 }
 
-func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decide func() (limits.Outcome, error)) (Settled, error) {
+func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decide func(*metered) (limits.Outcome, error)) (Settled, error) {
 	m.mu.Lock()
 	c := m.calls[call]
 	m.mu.Unlock()
@@ -63,7 +64,7 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, err := decide()
+	o, err := decide(c)
 	if fault.Is(err, fault.NotFound) { // the engine has forgotten it; the event has not
 		if c.ended() {
 			return c.again(r)
@@ -71,7 +72,7 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 		if err := m.limiter.Recall(ctx, c.admission.Reservation); err != nil {
 			return Settled{}, err
 		}
-		o, err = decide()
+		o, err = decide(c)
 	}
 	if err != nil {
 		return Settled{}, err
@@ -90,6 +91,21 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 	m.finish(&e)
 	m.retire(c)
 	return Settled{State: o.State, First: true, Late: o.Late, Event: e, Actual: o.Actual, Limits: o.States}, nil
+}
+
+// actual is what a call took, for the limits engine: with its price where a
+// limit counts money.
+func (a Admission) actual(r Result) limits.Cost {
+	c := limits.Cost{Units: r.Units, Tokens: r.Tokens}
+	if a.spends() {
+		c.Requests = a.Reservation.Estimate.Requests
+		c.ChargePico = chargePico(a.Rates, c, a.Event.Test)
+	}
+	return c
+}
+
+func (a Admission) spends() bool {
+	return slices.ContainsFunc(a.Reservation.Holds, func(h limits.Hold) bool { return h.Limit.Dimension == limits.DimensionSpend })
 }
 
 // ended tells whether the call has an outcome of its own, not just an expiry.

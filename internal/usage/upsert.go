@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"weir/internal/limits"
 )
 
 // queueRollups adds events that are new to the three rollups and to the totals
@@ -67,20 +69,22 @@ func upsert(table string) string {
 		    charge_pico = t.charge_pico + excluded.charge_pico, cost_pico = t.cost_pico + excluded.cost_pico`, table)
 }
 
-func queueCaps(rest *pgx.Batch, caps map[capKey]int64) {
+func queueCaps(rest *pgx.Batch, caps map[capKey]limits.Total) {
 	if len(caps) == 0 {
 		return
 	}
 	var tenants [][16]byte
 	var ledgers []string
 	var starts []time.Time
-	var used []int64
+	var used, pico []int64
 	for _, k := range capsInOrder(caps) {
-		tenants, ledgers, starts, used = append(tenants, k.tenant), append(ledgers, k.ledger), append(starts, time.Unix(k.start, 0)), append(used, caps[k])
+		tenants, ledgers, starts, used = append(tenants, k.tenant), append(ledgers, k.ledger), append(starts, time.Unix(k.start, 0)), append(used, caps[k].Amount)
+		pico = append(pico, caps[k].Pico)
 	}
 	rest.Queue(`
-		insert into cap_totals as t (tenant_id, ledger, window_start, used)
-		select * from unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::bigint[])
-		on conflict (tenant_id, ledger, window_start) do update set used = t.used + excluded.used`,
-		tenants, ledgers, starts, used)
+		insert into cap_totals as t (tenant_id, ledger, window_start, used, used_pico)
+		select * from unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::bigint[], $5::bigint[])
+		on conflict (tenant_id, ledger, window_start) do update
+		set used = t.used + excluded.used, used_pico = t.used_pico + excluded.used_pico`,
+		tenants, ledgers, starts, used, pico)
 }

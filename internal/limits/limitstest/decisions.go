@@ -26,7 +26,7 @@ var decisions = []guarantee{
 				b.limit(limits.DimensionUnits, limits.WindowDay, 10),
 			}
 			plan[last].Amount = 0
-			r := limits.Request{Plan: plan, Estimate: limits.Cost{Requests: 1, Units: 1, Tokens: limits.Tokens{Input: 1}}}
+			r := limits.Request{Plan: of(plan), Estimate: limits.Cost{Requests: 1, Units: 1, Tokens: limits.Tokens{Input: 1}}}
 			before := b.live(plan...)
 			if d := b.ask(r); d.Admitted || !d.TooLarge || d.RetryAfter != 0 {
 				t.Fatalf("limit %d with the amount 0: %+v", last, d)
@@ -40,12 +40,12 @@ var decisions = []guarantee{
 		b := newBench(t, open)
 		small, large := id.New(), id.New()
 		candidates := []limits.Candidate{
-			{ProviderKey: small, Model: "a", Limits: []limits.Limit{provider(small, limits.DimensionTokens, limits.WindowMinute, 100)}},
-			{ProviderKey: large, Model: "b", Limits: []limits.Limit{provider(large, limits.DimensionTokens, limits.WindowMinute, 300)}},
+			{ProviderKey: small, Model: "a", Limits: limits.Compile([]limits.Limit{provider(small, limits.DimensionTokens, limits.WindowMinute, 100)})},
+			{ProviderKey: large, Model: "b", Limits: limits.Compile([]limits.Limit{provider(large, limits.DimensionTokens, limits.WindowMinute, 300)})},
 		}
 		plan := b.perMinute(10, 1000)
 		for i, want := range []int{0, 1, 1, 1, -1} {
-			d := b.ask(limits.Request{Plan: plan, Candidates: candidates, Estimate: tokens(100)})
+			d := b.ask(limits.Request{Plan: of(plan), Candidates: candidates, Estimate: tokens(100)})
 			if d.Candidate != want || d.Admitted != (want >= 0) {
 				t.Fatalf("call %d went to candidate %d, want %d", i, d.Candidate, want)
 			}
@@ -58,9 +58,9 @@ var decisions = []guarantee{
 	{"APlanThatRefusesIsNamedBeforeTheProvider", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		key := id.New()
-		candidates := []limits.Candidate{{ProviderKey: key, Limits: []limits.Limit{provider(key, limits.DimensionTokens, limits.WindowMinute, 60)}}}
+		candidates := []limits.Candidate{{ProviderKey: key, Limits: limits.Compile([]limits.Limit{provider(key, limits.DimensionTokens, limits.WindowMinute, 60)})}}
 		plan := []limits.Limit{b.limit(limits.DimensionTokens, limits.WindowMinute, 120)}
-		r := limits.Request{Plan: plan, Candidates: candidates, Estimate: tokens(60)}
+		r := limits.Request{Plan: of(plan), Candidates: candidates, Estimate: tokens(60)}
 		b.ask(r)
 		b.admitted(plan, 60)
 		d := b.ask(r)
@@ -68,7 +68,7 @@ var decisions = []guarantee{
 			t.Fatalf("violations %s, provider full %v", describe(d.Violations), d.ProviderFull)
 		}
 		wantWait(t, d, time.Minute) // the plan in 30 s, the provider key in 60 s
-		candidates[0].Limits[0].Amount = 59
+		candidates[0].Limits = limits.Compile([]limits.Limit{provider(key, limits.DimensionTokens, limits.WindowMinute, 59)})
 		if d := b.ask(r); !d.TooLarge || !d.ProviderFull || d.RetryAfter != 0 {
 			t.Fatalf("no candidate can ever take it: %+v", d)
 		}
@@ -94,7 +94,7 @@ var decisions = []guarantee{
 	{"ADryRunChargesNothingAndIsNotKept", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		plan := b.perMinute(1, 100)
-		r := limits.Request{ID: id.New(), Plan: plan, Estimate: tokens(100), DryRun: true}
+		r := limits.Request{ID: id.New(), Plan: of(plan), Estimate: tokens(100), DryRun: true}
 		for range 3 {
 			if d := b.ask(r); !d.Admitted || len(d.Reservation.Holds) != 0 {
 				t.Fatalf("%+v", d)
@@ -109,7 +109,7 @@ var decisions = []guarantee{
 		l := b.limit(limits.DimensionTokens, limits.WindowDay, 1000)
 		l.Weights = map[limits.Class]int64{limits.ClassCachedInput: 0, limits.ClassReasoning: 1500, limits.ClassOutput: 1001}
 		used := limits.Tokens{Input: 10, CachedInput: 500, CacheWrite: 5, Output: 1, Reasoning: 3}
-		d := b.ask(limits.Request{Plan: []limits.Limit{l}, Estimate: limits.Cost{Requests: 1, Tokens: used}})
+		d := b.ask(limits.Request{Plan: of([]limits.Limit{l}), Estimate: limits.Cost{Requests: 1, Tokens: used}})
 		b.remaining(1000-21, l) // 10 + 5 + 1.001 + 4.5 = 20.501
 		b.settled(d.Reservation, 30)
 		b.remaining(970, l)
@@ -125,7 +125,7 @@ var decisions = []guarantee{
 			model string
 			pass  bool
 		}{{"gpt-4o", true}, {"gpt-4o-mini", true}, {"o1", true}, {"o1", false}, {"claude", true}, {"claude", true}, {"claude", false}, {"o1-mini", true}} {
-			if d := b.ask(limits.Request{Plan: plan, Model: c.model, Estimate: tokens(1)}); d.Admitted != c.pass {
+			if d := b.ask(limits.Request{Plan: of(plan), Model: c.model, Estimate: tokens(1)}); d.Admitted != c.pass {
 				t.Fatalf("call %d to %s: admitted %v", i, c.model, d.Admitted)
 			}
 		}
@@ -229,7 +229,7 @@ var decisions = []guarantee{
 			{Tokens: limits.Tokens{Output: 600_000_000, Reasoning: 600_000_000}},
 		} {
 			before := b.live(plan...)
-			_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: plan, Estimate: c})
+			_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: of(plan), Estimate: c})
 			wantFault(t, err, fault.Invalid, "invalid_fields")
 			if _, err = b.Settle(context.Background(), b.tenant, r.ID, limits.Settlement{Actual: c}); c.Requests == 0 {
 				wantFault(t, err, fault.Invalid, "invalid_fields")
@@ -244,8 +244,8 @@ var decisions = []guarantee{
 		key := id.New()
 		day := b.limit(limits.DimensionTokens, limits.WindowDay, 1000)
 		d := b.ask(limits.Request{
-			Plan: []limits.Limit{day}, Estimate: tokens(7), TTL: time.Minute,
-			Candidates: []limits.Candidate{{ProviderKey: key, Limits: []limits.Limit{provider(key, limits.DimensionRequests, limits.WindowMinute, 5)}}},
+			Plan: of([]limits.Limit{day}), Estimate: tokens(7), TTL: time.Minute,
+			Candidates: []limits.Candidate{{ProviderKey: key, Limits: limits.Compile([]limits.Limit{provider(key, limits.DimensionRequests, limits.WindowMinute, 5)})}},
 		})
 		r := d.Reservation
 		if !d.At.Equal(Noon) || !r.At.Equal(Noon) || !r.ExpiresAt.Equal(Noon.Add(time.Minute)) || !id.Time(r.ID).Equal(Noon) {
@@ -262,18 +262,34 @@ var decisions = []guarantee{
 			t.Fatalf("states %+v", d.States)
 		}
 	}},
-	{"AnIdIsReservedOnce", func(t *testing.T, open Open) {
+	{"AnIdIsReservedOnceAndAnsweredAlikeUntilItEnds", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		r := limits.Request{Tenant: b.tenant, ID: id.New(), Estimate: tokens(1)}
-		b.ask(r)
+		plan := b.perMinute(10, 100)
+		r := limits.Request{Tenant: b.tenant, ID: id.New(), Model: "gpt-4o", Plan: of(plan), Estimate: tokens(30)}
+		first := b.ask(r)
+		b.clock.Move(time.Second)
+		again := b.ask(r)
+		if !again.Again || !again.Admitted || again.Candidate != first.Candidate || !again.At.Equal(first.At) {
+			t.Fatalf("%+v", again)
+		}
+		if diff := cmp.Diff(first.Reservation, again.Reservation); diff != "" {
+			t.Fatal(diff)
+		}
+		b.remaining(71, plan[1])
+		r.Estimate = tokens(31)
 		_, err := b.Reserve(context.Background(), r)
+		wantFault(t, err, fault.Conflict, "reservation_exists")
+		b.remaining(71, plan[1])
+		b.settled(first.Reservation, 30)
+		r.Estimate = tokens(30)
+		_, err = b.Reserve(context.Background(), r)
 		wantFault(t, err, fault.Conflict, "reservation_exists")
 	}},
 	{"ALimitThatNothingEnforcesFailsClosed", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		l := b.limit(limits.DimensionTokens, limits.WindowMinute, 10)
-		l.Policy = limits.PolicySliding
-		_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: []limits.Limit{l}})
+		l.Policy = limits.PolicyGauge
+		_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: of([]limits.Limit{l})})
 		wantFault(t, err, fault.Unavailable, "limiter_unavailable")
 	}},
 	{"TenantsShareNothing", func(t *testing.T, open Open) {

@@ -20,6 +20,7 @@ type Engine interface {
 	Reserve(context.Context, limits.Request) (limits.Decision, error)
 	Settle(ctx context.Context, tenant, id uuid.UUID, s limits.Settlement) (limits.Outcome, error)
 	Cancel(ctx context.Context, tenant, id uuid.UUID) (limits.Outcome, error)
+	Move(context.Context, limits.Next) (limits.Decision, error)
 	Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error
 	Expire(now time.Time) []limits.Reservation
 	Restore(context.Context, []limits.Reservation) error
@@ -125,6 +126,9 @@ func tokens(n int64) limits.Cost {
 	return limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: n}}
 }
 
+// of makes limits ready.
+func of(lists ...[]limits.Limit) []*limits.Set { return []*limits.Set{limits.Compile(lists...)} }
+
 func (b *bench) ask(r limits.Request) limits.Decision {
 	b.Helper()
 	r.Tenant = b.tenant
@@ -141,7 +145,7 @@ func (b *bench) ask(r limits.Request) limits.Decision {
 // call asks for one request of n tokens.
 func (b *bench) call(plan []limits.Limit, n int64) limits.Decision {
 	b.Helper()
-	return b.ask(limits.Request{Plan: plan, Estimate: tokens(n)})
+	return b.ask(limits.Request{Plan: of(plan), Estimate: tokens(n)})
 }
 
 func (b *bench) admitted(plan []limits.Limit, n int64) limits.Reservation {

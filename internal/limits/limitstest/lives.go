@@ -22,13 +22,13 @@ type shelf struct {
 	err    error
 }
 
-func (s *shelf) CapTotals(_ context.Context, _ uuid.UUID, keys []limits.WindowKey) ([]int64, error) {
+func (s *shelf) CapTotals(_ context.Context, _ uuid.UUID, keys []limits.WindowKey) ([]limits.Total, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	totals := make([]int64, len(keys))
+	totals := make([]limits.Total, len(keys))
 	for i, k := range keys {
 		s.asked[k]++
-		totals[i] = s.totals[k]
+		totals[i].Amount = s.totals[k]
 	}
 	return totals, s.err
 }
@@ -77,7 +77,7 @@ var lives = []guarantee{
 		b, books, day := restarted(t, open, 950)
 		minute := b.limit(limits.DimensionTokens, limits.WindowMinute, 1000)
 		books.err = errors.New("books are closed")
-		_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: []limits.Limit{minute, day}, Estimate: tokens(1)})
+		_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: of([]limits.Limit{minute, day}), Estimate: tokens(1)})
 		wantFault(t, err, fault.Unavailable, "limiter_unavailable")
 		_, err = b.Live(context.Background(), b.tenant, []limits.Limit{day}, "")
 		wantFault(t, err, fault.Unavailable, "limiter_unavailable")
@@ -147,7 +147,7 @@ var lives = []guarantee{
 		earlier := newBench(t, open)
 		earlier.tenant, earlier.customer = b.tenant, b.customer
 		earlier.clock.Set(Noon.Add(-12*time.Hour - time.Minute))
-		d := earlier.ask(limits.Request{Plan: []limits.Limit{day}, Estimate: tokens(200)})
+		d := earlier.ask(limits.Request{Plan: of([]limits.Limit{day}), Estimate: tokens(200)})
 		if err := b.Restore(context.Background(), []limits.Reservation{d.Reservation}); err != nil {
 			t.Fatal(err)
 		}

@@ -44,16 +44,18 @@ var races = []guarantee{
 			b.limit(limits.DimensionConcurrency, limits.WindowNone, 10_000),
 			scoped(limits.ScopeAPIKey, key, limits.DimensionInputTokens, limits.WindowDay, 900_000),
 		}
+		small, large := provider(full, limits.DimensionRequests, limits.WindowDay, 7), provider(roomy, limits.DimensionTokens, limits.WindowMinute, 100_000)
 		candidates := []limits.Candidate{
-			{ProviderKey: full, Model: "m", Limits: []limits.Limit{provider(full, limits.DimensionRequests, limits.WindowDay, 7)}},
-			{ProviderKey: roomy, Model: "m", Limits: []limits.Limit{provider(roomy, limits.DimensionTokens, limits.WindowMinute, 100_000)}},
+			{ProviderKey: full, Model: "m", Limits: limits.Compile([]limits.Limit{small})},
+			{ProviderKey: roomy, Model: "m", Limits: limits.Compile([]limits.Limit{large})},
 		}
+		sets := of(plan)
 		const callers, each = 64, 25
 		total := 0
 		for _, n := range together(callers, func(int) int {
 			passed := 0
 			for range each {
-				if b.ask(limits.Request{Plan: plan, Candidates: candidates, Estimate: tokens(10)}).Admitted {
+				if b.ask(limits.Request{Plan: sets, Candidates: candidates, Estimate: tokens(10)}).Admitted {
 					passed++
 				}
 			}
@@ -67,7 +69,7 @@ var races = []guarantee{
 		used := func(l limits.Limit) int64 { s := b.live(l)[0]; return s.Used + s.Held }
 		for l, want := range map[*limits.Limit]int64{
 			&plan[0]: 500, &plan[1]: 5000, &plan[2]: 5000, &plan[3]: 5000, &plan[4]: 500,
-			&plan[5]: 5000, &candidates[0].Limits[0]: 7, &candidates[1].Limits[0]: 4930,
+			&plan[5]: 5000, &small: 7, &large: 4930,
 		} {
 			if got := used(*l); got != want {
 				t.Errorf("%s counts %d, want %d", l.Ledger("m"), got, want)

@@ -36,7 +36,7 @@ type play struct {
 	clock  *Clock
 	tenant uuid.UUID
 	plan   []limits.Limit
-	keys   []limits.Candidate
+	keys   [][]limits.Limit // of provider keys
 }
 
 const maxOpen = 12
@@ -61,10 +61,10 @@ func newPlay(t *testing.T, rt *rapid.T, open Open) *play {
 	}
 	p.plan = rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, len(all), func(l limits.Limit) string { return l.Ledger("") }).Draw(rt, "plan")
 	for range rapid.IntRange(0, 2).Draw(rt, "candidates") {
-		p.keys = append(p.keys, limits.Candidate{Model: "m", Limits: []limits.Limit{
+		p.keys = append(p.keys, []limits.Limit{
 			p.limit(limits.ScopeProviderKey, limits.DimensionTokens, limits.WindowMinute),
 			p.limit(limits.ScopeProviderKey, limits.DimensionRequests, limits.WindowDay),
-		}})
+		})
 	}
 	return p
 }
@@ -128,14 +128,17 @@ func (p *play) cost() limits.Cost {
 func (p *play) reserve() {
 	now := p.clock.Now()
 	r := limits.Request{
-		Tenant: p.tenant, Model: "m", Plan: slices.Clone(p.plan), Candidates: p.keys, Estimate: p.cost(),
+		Tenant: p.tenant, Model: "m", Plan: of(p.plan), Estimate: p.cost(),
 		TTL: time.Duration(rapid.Int64Range(1, 3600).Draw(p.T, "ttl")) * time.Second,
 	}
 	r.DryRun = len(p.calls("open", "lapsed", "expired")) >= maxOpen
-	plan := p.worst(r.Plan, r.Estimate, now)
+	for _, list := range p.keys {
+		r.Candidates = append(r.Candidates, limits.Candidate{Model: "m", Limits: limits.Compile(list)})
+	}
+	plan := p.worst(p.plan, r.Estimate, now)
 	chosen, provider := -1, time.Duration(0)
-	for i, c := range r.Candidates {
-		w := p.worst(c.Limits, r.Estimate, now)
+	for i, list := range p.keys {
+		w := p.worst(list, r.Estimate, now)
 		if w == 0 {
 			chosen, provider = i, 0
 			break
@@ -158,12 +161,12 @@ func (p *play) reserve() {
 	if !d.Admitted {
 		return
 	}
-	list := r.Plan
+	list := slices.Clone(p.plan)
 	if d.Candidate != chosen {
 		p.Fatalf("candidate %d, want %d", d.Candidate, chosen)
 	}
 	if chosen >= 0 {
-		list = slices.Concat(list, r.Candidates[chosen].Limits)
+		list = slices.Concat(list, p.keys[chosen])
 	}
 	if !r.DryRun {
 		p.model.reserve(d.Reservation, list)
@@ -261,8 +264,8 @@ func (p *play) extend() {
 func (p *play) compare() {
 	now := p.clock.Now()
 	list := slices.Clone(p.plan)
-	for _, c := range p.keys {
-		list = append(list, c.Limits...)
+	for _, key := range p.keys {
+		list = append(list, key...)
 	}
 	states, err := p.Live(context.Background(), p.tenant, list, "m")
 	if err != nil {

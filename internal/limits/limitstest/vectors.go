@@ -68,7 +68,7 @@ func (b *bench) step(t *testing.T, i int, s Step, rpm, tpm int64) {
 	b.customer[15] = s.Key[0]
 	plan := b.perMinute(rpm, tpm)
 	if s.Op == "allow" {
-		if d := b.ask(limits.Request{ID: id.New(), Plan: plan, Estimate: tokens(s.Cost)}); d.Admitted != *s.OK {
+		if d := b.ask(limits.Request{ID: id.New(), Plan: of(plan), Estimate: tokens(s.Cost)}); d.Admitted != *s.OK {
 			t.Fatalf("step %d: admitted %v, want %v", i, d.Admitted, *s.OK)
 		}
 	}
@@ -76,7 +76,7 @@ func (b *bench) step(t *testing.T, i int, s Step, rpm, tpm int64) {
 	if live[0].Remaining != s.Req || live[1].Remaining != s.Tok {
 		t.Fatalf("step %d: %d requests and %d tokens left, want %d and %d", i, live[0].Remaining, live[1].Remaining, s.Req, s.Tok)
 	}
-	d := b.ask(limits.Request{Plan: plan, Estimate: tokens(s.Cost), DryRun: true})
+	d := b.ask(limits.Request{Plan: of(plan), Estimate: tokens(s.Cost), DryRun: true})
 	if wait := d.RetryAfter.Milliseconds(); d.TooLarge != (s.Wait < 0) || wait != max(s.Wait, 0) || d.Admitted != (s.Wait == 0) {
 		t.Fatalf("step %d: the next call waits %d ms, never %v; want %d", i, wait, d.TooLarge, s.Wait)
 	}

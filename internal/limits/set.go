@@ -1,0 +1,147 @@
+package limits
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/fault"
+)
+
+// Set is one scope's limits, or several scopes', made ready for decisions:
+// names, zones and weights are worked out once. It is immutable, and made to be
+// kept for as long as the limits stand. It belongs to one tenant and remembers
+// where its ledgers are, which any number of goroutines may use at once.
+type Set struct {
+	rules  []rule
+	spends bool
+	broken error
+
+	home atomic.Pointer[tenant] // of the last decision
+}
+
+// rule is one limit of a set.
+type rule struct {
+	limit    Limit
+	kind     kind
+	name     string // of the ledger, or what the names of its ledgers begin with
+	id       ident  // of name
+	each     bool   // one ledger for each model
+	user     bool   // one ledger for each end user
+	others   ident  // the ledger of those beyond the bound on names
+	zone     *time.Location
+	weights  [len(allClasses)]int64
+	ceiling  int64
+	provider bool // counts what the provider charges
+
+	hint atomic.Uint32 // where the ledger was last
+}
+
+// named tells that the ledger depends on what a call says of itself.
+func (r *rule) named() bool { return r.each || r.user }
+
+// othersSuffix follows the name of a limit in that of the ledger which all
+// models or end users beyond the bound share. No model has such a name.
+const othersSuffix = "#,others"
+
+// Compile makes lists of placed limits ready. A limit that Check would have
+// refused makes every decision on the set fail with limiter_unavailable: nothing
+// passes on what cannot be enforced.
+func Compile(lists ...[]Limit) *Set {
+	n := 0
+	for _, list := range lists {
+		n += len(list)
+	}
+	s := &Set{rules: make([]rule, n)}
+	i := 0
+	for _, list := range lists {
+		for j := range list {
+			r := &s.rules[i]
+			if err := r.compile(list[j]); err != nil && s.broken == nil {
+				s.broken = err
+			}
+			s.spends = s.spends || r.limit.Dimension == DimensionSpend
+			i++
+		}
+	}
+	return s
+}
+
+// Spends tells whether a limit of the set counts money.
+func (s *Set) Spends() bool { return s != nil && s.spends }
+
+func (r *rule) compile(l Limit) error {
+	r.limit, r.name = l, l.family()
+	r.each, r.user = l.EachModel, l.Scope.Kind == ScopeEndUser
+	r.id, r.others = identify([]byte(r.name)), identify([]byte(r.name+othersSuffix))
+	r.ceiling, r.provider, r.weights = l.ceiling(), l.ofProvider(), l.classWeights()
+	var known bool
+	if r.kind, known = kinds[l.Policy][l.Window]; !known {
+		return fmt.Errorf("limits: %s: no policy %q", r.name, l.Policy)
+	}
+	most := int64(maxBucket)
+	if r.kind == kindCalendar {
+		most = maxCalendar
+		z, err := zone(l.Zone)
+		if err != nil {
+			return err
+		}
+		r.zone = z
+	}
+	if l.Amount < 0 || r.ceiling < l.Amount || r.ceiling > most || l.Mode != ModeEnforce && l.Mode != ModeShadow {
+		return fmt.Errorf("limits: %s cannot be enforced", r.name)
+	}
+	return nil
+}
+
+// kinds is the kind of ledger that a policy keeps over a window.
+var kinds = map[Policy]map[Window]kind{
+	PolicyBucket:   {WindowMinute: kindBucket},
+	PolicySliding:  {WindowMinute: kindMinute, WindowRollingDay: kindRolling},
+	PolicyCalendar: {WindowDay: kindCalendar, WindowMonth: kindCalendar},
+	PolicyGauge:    {WindowNone: kindGauge},
+}
+
+func (r *rule) applies(model string) bool {
+	return len(r.limit.Models) == 0 || slices.ContainsFunc(r.limit.Models, func(p string) bool { return matches(p, model) })
+}
+
+// cost is Limit.Cost and Limit.Pico.
+func (r *rule) cost(c *Cost) sum {
+	switch r.limit.Dimension {
+	case DimensionRequests:
+		return sum{n: c.Requests}
+	case DimensionUnits:
+		return sum{n: c.Units}
+	case DimensionConcurrency:
+		return sum{n: 1}
+	case DimensionSpend:
+		p := c.ChargePico
+		if r.provider {
+			p = c.ProviderPico
+		}
+		return sum{p / picos, p % picos}
+	}
+	t, w := &c.Tokens, &r.weights
+	return sum{n: thousandths(t.Input*w[0] + t.CachedInput*w[1] + t.CacheWrite*w[2] + t.Output*w[3] + t.Reasoning*w[4])}
+}
+
+// appendName writes the name of the ledger of a call, given the hash of its end
+// user.
+func (r *rule) appendName(b []byte, model, user string) []byte {
+	b = append(b, r.name...)
+	if r.each {
+		b = append(append(b, '#'), model...)
+	}
+	if r.user {
+		b = append(append(b, '@'), user...)
+	}
+	return b
+}
+
+// out is the answer of a limiter that cannot decide.
+func out(cause error) error {
+	return fault.New(fault.Unavailable, "limiter_unavailable", "The limiter cannot decide right now. Try again in a few seconds.").
+		Because(cause).After(5 * time.Second)
+}

@@ -1,0 +1,291 @@
+package limits
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// charge is what one call asks of one ledger.
+type charge struct {
+	rule      *rule
+	id        ident
+	cost      sum
+	ref       ref
+	candidate bool
+	others    bool  // shared by those beyond the bound on names
+	made      bool  // for this call, in no index
+	refuses   bool  // it does not fit now
+	never     bool  // it can never fit
+	wait      int64 // until it fits, in µs
+}
+
+// work is one decision while it is made. It is used by one goroutine, most of
+// the time under the tenant's lock, and then again by others.
+type work struct {
+	t       *tenant
+	at      instant
+	list    []charge // the plan's, then each candidate's
+	plan    span
+	chosen  span // of the candidate that fits, or would fit soonest
+	windows []unloaded
+
+	model, user string // of the call; user is a hash
+	served      string // of the candidate at hand
+	userKnown   bool
+}
+
+type span struct{ from, to int }
+
+var works = sync.Pool{New: func() any { return new(work) }}
+
+// begin locks the tenant and reads the clock: the one reading that the operation
+// goes by.
+func (m *Memory) begin(w *work, tenant uuid.UUID, plan []*Set) {
+	w.t = m.home(tenant, plan)
+	w.t.mu.Lock()
+	w.at = w.t.begin(m.now())
+}
+
+// home is the tenant, which its sets remember.
+func (m *Memory) home(u uuid.UUID, plan []*Set) *tenant {
+	if len(plan) == 0 || plan[0] == nil {
+		return m.tenant(u)
+	}
+	if t := plan[0].home.Load(); t != nil && t.id == u && t.memory == m {
+		return t
+	}
+	t := m.tenant(u)
+	plan[0].home.Store(t)
+	return t
+}
+
+// done gives back what was made for this decision and not kept.
+func (w *work) done() {
+	for i := range w.list {
+		if c := &w.list[i]; c.made {
+			w.t.give(c.ref)
+		}
+	}
+	w.list, w.windows = w.list[:0], w.windows[:0]
+}
+
+// put is the end of the work.
+func (w *work) put() {
+	*w = work{list: w.list[:0], windows: w.windows[:0]}
+	works.Put(w)
+}
+
+// ask adds what a call of cost c asks by one rule. Where two limits of one call
+// share a ledger, the smaller stands for both, and one that enforces for one
+// that does not. A candidate adds nothing to a ledger of the plan.
+func (w *work) ask(r *rule, model string, c *Cost, candidate bool) {
+	id := r.id
+	if r.named() {
+		var buf [512]byte
+		id = identify(r.appendName(buf[:0], model, w.user))
+	}
+	from := 0
+	if candidate {
+		from = w.chosen.from
+	}
+	for i := range w.list {
+		o := &w.list[i]
+		if o.id != id || i >= w.plan.to && i < from {
+			continue
+		}
+		if o.candidate == candidate && tighter(r, o.rule) {
+			o.rule, o.cost = r, r.cost(c)
+		}
+		return
+	}
+	w.list = append(w.list, charge{rule: r, id: id, cost: r.cost(c), candidate: candidate})
+}
+
+func tighter(r, than *rule) bool {
+	if r.limit.Mode != than.limit.Mode {
+		return r.limit.Mode == ModeEnforce
+	}
+	return r.limit.Amount < than.limit.Amount
+}
+
+// know works out the hash of the end user, if a rule asks for it.
+func (w *work) know(r *rule, endUser string) {
+	if r.user && !w.userKnown {
+		w.user, w.userKnown = hashed(endUser), true
+	}
+}
+
+// locate finds the ledger of a charge.
+func (t *tenant) locate(c *charge) {
+	r := c.rule
+	if r.named() {
+		c.ref = t.index[c.id]
+		if c.ref == 0 && t.families.size(r.id) >= t.memory.maxNames {
+			c.id, c.others = r.others, true
+			c.ref = t.index[c.id]
+		}
+		return
+	}
+	if hint := ref(r.hint.Load()); hint != 0 && t.is(hint, c.id) {
+		c.ref = hint
+		return
+	}
+	if c.ref = t.index[c.id]; c.ref != 0 {
+		r.hint.Store(uint32(c.ref))
+	}
+}
+
+// weigh brings the ledger of a charge up to the instant and to the limit as it
+// is now, and finds how long the charge would wait. ahead is what others ask for
+// before it. It is false where a window has to be loaded first.
+func (w *work) weigh(c *charge, ahead sum) bool {
+	t := w.t
+	if t.locate(c); c.ref == 0 {
+		if !w.make(c) {
+			return false
+		}
+	} else if c.ref.kind() != c.rule.kind {
+		t.convert(c, &w.at)
+	}
+	r, now := c.rule, w.at.ms
+	var ms int64
+	switch i := c.ref.place(); r.kind {
+	case kindBucket:
+		b := t.buckets.at(i)
+		b.touch(r.limit.Amount, r.ceiling, now, &t.rooms)
+		ms = b.wait(c.cost.n, ahead.n)
+	case kindMinute:
+		s := t.minutes.at(i).slider()
+		s.touch(r.limit.Amount, now)
+		ms = s.wait(c.cost.n, ahead.n, now)
+	case kindRolling:
+		s := t.rollings.at(i).slider()
+		s.touch(r.limit.Amount, now)
+		ms = s.wait(c.cost.n, ahead.n, now)
+	case kindCalendar:
+		l := t.calendars.at(i)
+		l.touch(r, w.at.wallMS)
+		if c.cost.above(l.amount) {
+			ms = never
+		} else if !l.fits(c.cost, ahead) {
+			c.refuses, c.wait = true, l.end*1000-w.at.micros
+			return true
+		}
+	case kindGauge:
+		g := t.gauges.at(i)
+		g.amount = r.limit.Amount
+		if ms = g.wait(c.cost.n, ahead.n); ms == slotWait {
+			c.refuses, c.wait = true, slotWait*1000
+			return true
+		}
+	}
+	c.refuses, c.never = ms != 0, ms == never
+	if c.refuses && !c.never {
+		c.wait = (ms + w.at.behind) * 1000
+	}
+	return true
+}
+
+// make is a ledger for a charge that has none. It is kept only if the call is
+// admitted.
+func (w *work) make(c *charge) bool {
+	if c.rule.kind == kindCalendar && w.t.memory.books != nil {
+		if win := windowAt(&c.rule.limit, w.at.wallMS, c.rule.zone); w.t.memory.loadable(win) {
+			name := w.name(c)
+			w.windows = append(w.windows, unloaded{WindowKey{name, win.from()}, win, c.rule, c.id})
+			return false
+		}
+	}
+	c.ref, c.made = w.t.fresh(c.rule, c.id, &w.at), true
+	return true
+}
+
+func (w *work) name(c *charge) string {
+	if c.others {
+		return c.rule.name + othersSuffix
+	}
+	if !c.rule.named() {
+		return c.rule.name
+	}
+	model := w.model
+	if c.candidate {
+		model = w.served
+	}
+	return string(c.rule.appendName(nil, model, w.user))
+}
+
+// verdict is what some charges come to.
+type verdict struct {
+	refuses bool
+	never   bool
+	wait    int64 // µs
+}
+
+func (v *verdict) add(c *charge) {
+	if c.refuses && c.rule.limit.Mode == ModeEnforce {
+		v.refuses = true
+		v.never = v.never || c.never
+		v.wait = max(v.wait, c.wait)
+	}
+}
+
+// sooner tells whether v would pass before w.
+func (v verdict) sooner(w verdict) bool {
+	if v.never != w.never {
+		return w.never
+	}
+	return v.wait < w.wait
+}
+
+// judge weighs a span of charges; it changes nothing. It is false where windows
+// have to be loaded first.
+func (w *work) judge(s span) (v verdict, ready bool) {
+	ready = true
+	for i := s.from; i < s.to; i++ {
+		if !w.weigh(&w.list[i], sum{}) {
+			ready = false
+			continue
+		}
+		v.add(&w.list[i])
+	}
+	return v, ready
+}
+
+// state tells of one charge what its ledger holds.
+func (w *work) state(c *charge) State {
+	s := State{Limit: c.rule.limit, Ledger: w.name(c), Requested: c.cost.up(), Refuses: c.refuses}
+	w.t.fill(&s, c.ref, &w.at)
+	return s
+}
+
+// violation is the state of a charge that refuses.
+func (w *work) violation(c *charge) State {
+	s := w.state(c)
+	s.RetryAfter, s.Never = time.Duration(c.wait)*time.Microsecond, c.never
+	return s
+}
+
+func (w *work) violations(s span) (list []State) {
+	for i := s.from; i < s.to; i++ {
+		if c := &w.list[i]; c.refuses && c.rule.limit.Mode == ModeEnforce {
+			list = append(list, w.violation(c))
+		}
+	}
+	return list
+}
+
+func (w *work) states(list []State, s span) []State {
+	list = slices.Grow(list, s.to-s.from)
+	for i := s.from; i < s.to; i++ {
+		c := &w.list[i]
+		if c.refuses && c.rule.limit.Mode == ModeShadow {
+			list = append(list, w.violation(c))
+			continue
+		}
+		list = append(list, w.state(c))
+	}
+	return list
+}
