@@ -86,6 +86,7 @@ var codeGroups = []codeGroup{
 		{"version_in_flight", "409", "Somebody made a version at the same moment.", "Try again."},
 		{"reservation_exists", "409", "The id is reserved already.", "Use the reservation that is there."},
 		{"reservation_expired", "409", "Nobody settled in time: the estimate was charged.", "Settle within the ttl, or extend it."},
+		{"reservation_moved", "409", "The attempt is not the one that runs, or ended with other figures.", "Look at the reservation again."},
 		{"reservation_settled", "409", "It has an outcome already, with other figures.", "The first outcome counts; look at it."},
 	}},
 	{"The provider", "provider", "It went out, and did not come back well.", []code{
@@ -127,7 +128,6 @@ var codeGroups = []codeGroup{
 		{"too_late", "400", "The time lies too far ahead.", "Choose an earlier one, or leave it out."},
 		{"wrong_password", "400", "It is not the present password.", "Type it again, or set a new one by mail."},
 		{"not_narrower", "400", "A client token may only narrow what its key allows, and this does not.", "Stay within the key."},
-		{"not_available_yet", "400", "It is planned, and would not be enforced today.", "Leave it out."},
 		{"out_of_range", "400", "The number or time is too small or too large.", "Stay within what the message says."},
 		{"too_long", "400", "The text is too long.", "Shorten it."},
 		{"too_many", "400", "There are too many entries.", "Send fewer."},

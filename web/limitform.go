@@ -26,6 +26,7 @@ type extra struct {
 	Policy  limits.Policy          `json:"policy,omitempty"`
 	Weights map[limits.Class]int64 `json:"weights,omitempty"`
 	Outage  limits.Outage          `json:"outage,omitempty"`
+	Mode    limits.Mode            `json:"mode,omitempty"`
 }
 
 // maxRows is how many rows of limits or prices a form has at the most.
@@ -37,10 +38,11 @@ var dimensionOptions = []ui.Option{
 	{Value: "input_tokens", Label: "input tokens"},
 	{Value: "output_tokens", Label: "output tokens"},
 	{Value: "units", Label: "units"},
+	{Value: "spend", Label: "millionths of spend"},
 	{Value: "concurrency", Label: "requests at once"},
 }
 
-var windowOptions = []ui.Option{{Value: "minute", Label: "minute"}, {Value: "day", Label: "day"}, {Value: "month", Label: "month"}, {Value: "none", Label: "at once"}}
+var windowOptions = []ui.Option{{Value: "minute", Label: "minute"}, {Value: "day", Label: "day"}, {Value: "rolling_day", Label: "any 24 hours"}, {Value: "month", Label: "month"}, {Value: "none", Label: "at once"}}
 
 func row(list string, i int, member string) string {
 	return list + "." + strconv.Itoa(i) + "." + member
@@ -101,7 +103,7 @@ func (f form) put(i int, l limits.Limit) {
 	if l.EachModel {
 		set("each_model", "true")
 	}
-	kept, err := json.Marshal(extra{l.Policy, l.Weights, l.Outage})
+	kept, err := json.Marshal(extra{l.Policy, l.Weights, l.Outage, l.Mode})
 	if err == nil && string(kept) != "{}" {
 		set("extra", string(kept))
 	}
@@ -123,6 +125,12 @@ func (x extra) words() string {
 	if x.Outage != "" && x.Outage != limits.OutageShare {
 		said = append(said, string(x.Outage)+" while the store is out")
 	}
+	if x.Policy == limits.PolicySliding {
+		said = append(said, "never more in any window of that length")
+	}
+	if x.Mode == limits.ModeShadow {
+		said = append(said, "reported only, refuses nothing")
+	}
 	return strings.Join(said, ", ")
 }
 
@@ -141,7 +149,7 @@ func (f *form) limits() (list []limits.Limit, from []int) {
 			l.Window = limits.WindowNone
 		}
 		x := f.extra(i)
-		l.Weights, l.Outage = x.Weights, x.Outage
+		l.Weights, l.Outage, l.Mode = x.Weights, x.Outage, x.Mode
 		if limits.Default(limits.Limit{Window: l.Window}).Policy == x.Policy || x.Policy == limits.PolicySliding && l.Window == limits.WindowMinute {
 			l.Policy = x.Policy
 		}

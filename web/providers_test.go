@@ -148,7 +148,7 @@ func TestTheGaugeOfAProviderKeyFollowsItsCalls(t *testing.T) {
 		Limits: []limits.Limit{{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 10}, {Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 0}},
 	})
 	must(t, err)
-	_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Candidates: []limits.Candidate{{ProviderKey: k.ID, Limits: k.Limits[:1]}}, Estimate: limits.Cost{Requests: 4}})
+	_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Candidates: []limits.Candidate{{ProviderKey: k.ID, Limits: limits.Compile(k.Limits[:1])}}, Estimate: limits.Cost{Requests: 4}})
 	must(t, err)
 	s.get("/providers/"+id.ProviderKey.Format(k.ID), session).has(t, `aria-label="Requests a minute: 0 used, 4 held of 10, 6 left"`, ">6</span> left", "full in 24 s", "admits nothing; waiting does not help")
 }

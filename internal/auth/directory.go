@@ -19,7 +19,6 @@ import (
 	"weir/internal/limits"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
-	"weir/internal/usage"
 )
 
 // Caller is the holder of a valid API key, or of a client token of one: then
@@ -131,7 +130,7 @@ func (c Caller) narrowed(t ClientToken) Caller {
 func (c Caller) ready() Caller {
 	list := c.Key.Limits
 	if c.Key.Test {
-		list = usage.TestPlan(list)
+		list = limits.TestPlan(list)
 	}
 	c.Limits = limits.Compile(list)
 	return c

@@ -10,7 +10,6 @@ import (
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/tenants"
-	"weir/internal/usage"
 )
 
 // Contract is what holds for one customer's calls now: the active subscription
@@ -39,7 +38,7 @@ func (s *Service) ContractOf(ctx context.Context, tenant, customer uuid.UUID) (C
 		}
 		return s.readActive(ctx, tx, tenant, customer, &c)
 	})
-	c.Set, c.TestSet = limits.Compile(c.Limits), limits.Compile(usage.TestPlan(c.Limits))
+	c.Set, c.TestSet = limits.Compile(c.Limits), limits.Compile(limits.TestPlan(c.Limits))
 	return c, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/internal/limits"
+	"weir/internal/money"
 )
 
 // Sentence says a set of limits as a customer would: "500 requests and 200,000
@@ -65,9 +66,9 @@ var order = []limits.Dimension{
 func group(list []limits.Limit, w limits.Window) string {
 	var parts []string
 	for _, d := range order {
-		i := slices.IndexFunc(list, func(l limits.Limit) bool { return l.Dimension == d && l.Window == w })
+		i := slices.IndexFunc(list, func(l limits.Limit) bool { return l.Dimension == d && l.Window == w && l.Mode != limits.ModeShadow })
 		if i >= 0 {
-			parts = append(parts, amount(list[i].Amount)+" "+noun(d, list[i].Amount))
+			parts = append(parts, quantity(list[i]))
 		}
 	}
 	if len(parts) < 2 {
@@ -76,10 +77,19 @@ func group(list []limits.Limit, w limits.Window) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
+// quantity is a limit's amount of what it counts.
+func quantity(l limits.Limit) string {
+	if l.Dimension != limits.DimensionSpend || l.Amount == 0 {
+		return amount(l.Amount) + " " + noun(l.Dimension, l.Amount)
+	}
+	return "a spend of " + money.Times(l.Amount, 1_000_000).Decimal()
+}
+
 func noun(d limits.Dimension, n int64) string {
 	plural := map[limits.Dimension]string{
 		limits.DimensionRequests: "requests", limits.DimensionTokens: "tokens", limits.DimensionInputTokens: "input tokens",
 		limits.DimensionOutputTokens: "output tokens", limits.DimensionUnits: "units", limits.DimensionConcurrency: "requests at once",
+		limits.DimensionSpend: "spend",
 	}[d]
 	if n == 1 {
 		return strings.Replace(strings.Replace(strings.Replace(plural, "requests", "request", 1), "tokens", "token", 1), "units", "unit", 1)
@@ -139,7 +149,7 @@ func FinePrint(list []limits.Limit, zone string) []string {
 }
 
 func fine(l limits.Limit, zone string) (out []string) {
-	name := amount(l.Amount) + " " + noun(l.Dimension, l.Amount)
+	name := quantity(l)
 	if len(l.Models) > 0 {
 		name += " of " + strings.Join(l.Models, ", ")
 	}
@@ -149,8 +159,11 @@ func fine(l limits.Limit, zone string) (out []string) {
 	if w := weights(l); w != "" {
 		out = append(out, "In the limit of "+name+", "+w+".")
 	}
-	if l.Amount == 0 {
+	if l.Amount == 0 && l.Mode != limits.ModeShadow {
 		return append(out, "This plan allows none of: "+strings.TrimPrefix(name, "no ")+". Such a call is refused, and waiting does not help.")
+	}
+	if l.Mode == limits.ModeShadow {
+		return append(out, "A limit of "+name+" is tried out: what it would refuse is reported, and passes.")
 	}
 	switch l.Policy {
 	case limits.PolicyBucket:
@@ -160,6 +173,16 @@ func fine(l limits.Limit, zone string) (out []string) {
 			burst = l.Burst
 		}
 		s := fmt.Sprintf("%s a minute refill continuously; up to %s can be used at once, and at most %s can pass in any 60 seconds", name, Grouped(burst), Grouped(most))
+		if l.Dimension != limits.DimensionRequests && l.Dimension != limits.DimensionUnits {
+			s += ", plus what calls in flight take beyond their estimate"
+		}
+		out = append(out, s+".")
+	case limits.PolicySliding:
+		window := "60 seconds"
+		if l.Window == limits.WindowRollingDay {
+			window = "24 hours"
+		}
+		s := "Never more than " + name + " in any " + window
 		if l.Dimension != limits.DimensionRequests && l.Dimension != limits.DimensionUnits {
 			s += ", plus what calls in flight take beyond their estimate"
 		}

@@ -22,6 +22,8 @@ func TestTheSentenceSaysTheLimits(t *testing.T) {
 		"1 request a minute":                                                     {limit(limits.DimensionRequests, limits.WindowMinute, 1)},
 		"no requests a day":                                                      {limit(limits.DimensionRequests, limits.WindowDay, 0)},
 		"3 billion tokens a month":                                               {limit(limits.DimensionTokens, limits.WindowMonth, 3_000_000_000)},
+		"a spend of 12.50 a day":                                                 {limit(limits.DimensionSpend, limits.WindowDay, 12_500_000)},
+		"7 requests in any 24 hours":                                             {limit(limits.DimensionRequests, limits.WindowRollingDay, 7)},
 		"500 requests a minute, 10 requests at once":                             {rpm, limit(limits.DimensionConcurrency, limits.WindowNone, 10)},
 	} {
 		if got := Sentence(list); got != want {

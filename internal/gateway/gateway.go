@@ -137,7 +137,7 @@ func (s *Server) identify(k *caller) error {
 func (k *caller) limits() []limits.Limit {
 	plan := append(append([]limits.Limit{}, k.contract.Limits...), k.who.Key.Limits...)
 	if k.who.Key.Test {
-		return usage.TestPlan(plan)
+		return limits.TestPlan(plan)
 	}
 	return plan
 }

@@ -10,15 +10,15 @@ import (
 
 // limitBody is a limit as requests give it.
 type limitBody struct {
-	Dimension string           `json:"dimension" required:"true" enum:"requests,tokens,input_tokens,output_tokens,units,concurrency" example:"requests"`
-	Window    string           `json:"window" required:"true" enum:"minute,day,month,none" example:"minute"`
-	Policy    string           `json:"policy,omitempty" enum:"bucket,calendar,gauge" description:"May be left out: minute is bucket, day and month are calendar, none is gauge"`
-	Amount    *int64           `json:"amount" required:"true" nullable:"false" minimum:"0" description:"The limit; 0 admits nothing. Leave the whole limit out for no limit" example:"500"`
+	Dimension string           `json:"dimension" required:"true" enum:"requests,tokens,input_tokens,output_tokens,units,concurrency,spend" example:"requests"`
+	Window    string           `json:"window" required:"true" enum:"minute,day,month,rolling_day,none" example:"minute"`
+	Policy    string           `json:"policy,omitempty" enum:"bucket,sliding,calendar,gauge" description:"May be left out: minute is bucket, day and month are calendar, rolling_day is sliding, none is gauge"`
+	Amount    *int64           `json:"amount" required:"true" nullable:"false" minimum:"0" description:"The limit; 0 admits nothing. Spend is in millionths of the currency's unit. Leave the whole limit out for no limit" example:"500"`
 	Burst     *int64           `json:"burst,omitempty" description:"A bucket's ceiling, at least the amount; absent: the amount"`
 	Models    []string         `json:"models,omitempty" description:"Exact names or patterns such as gpt-4o*; absent: all models"`
 	EachModel bool             `json:"each_model,omitempty" description:"One ledger for each model instead of a shared one"`
 	Weights   map[string]int64 `json:"weights,omitempty" description:"What a token class counts for, in thousandths; absent: 1000"`
-	Mode      string           `json:"mode,omitempty" enum:"enforce"`
+	Mode      string           `json:"mode,omitempty" enum:"enforce,shadow" description:"shadow reports what it would refuse, and refuses nothing; absent: enforce"`
 	Outage    string           `json:"outage,omitempty" enum:"share,closed,open" description:"What happens while the store of limits is out; absent: share"`
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"weir/internal/limits"
 	"weir/internal/tenants"
-	"weir/internal/usage"
 	"weir/internal/verdict"
 )
 
@@ -38,7 +37,7 @@ func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
 		list = append(list, r.caller.Key.Limits...)
 	}
 	if r.caller.Key.Test {
-		list = usage.TestPlan(list)
+		list = limits.TestPlan(list)
 	}
 	states, err := s.limits.Live(r.ctx, r.tenant(), list, q.Model)
 	if err != nil {

@@ -6,27 +6,82 @@
 // them, or none. A refusal is a result, not an error: an error means that the
 // limiter itself could not answer, and is never to be read as "unlimited".
 //
+// # The interface of a backend
+//
+// Limits are compiled once, when they are read, into a Set, which is immutable
+// and kept for as long as they stand; a Request names the sets of the scopes
+// that a call is under. What a backend answers, limitstest states and tests
+// (limitstest.Engine):
+//
+//   - Reserve: plan ledgers and the first candidate that fits, in one atomic
+//     step. The same id with the same figures is answered again while it is
+//     open; anything else is a Conflict, and changes nothing.
+//   - Settle, Cancel: the first outcome stands. The same again is told with
+//     First false, another is a Conflict that comes with the one that stands.
+//   - Move: the candidate's part of one attempt is settled and that of the next
+//     is charged, in one step. Attempts are numbered, so that a repeated Move is
+//     answered alike.
+//   - Extend, Expire: a reservation that runs out frees its slots and stays
+//     charged; one late outcome corrects it.
+//   - Restore, Recall: reservations of an earlier life, open and expired.
+//   - Live: states without charging.
+//
+// One instant, read once, decides an operation. Refusals carry the exact wait
+// for the very call. A limit in shadow mode is weighed like any other and its
+// state says Refuses, but it is in no violation, and a call that it would refuse
+// is not charged to it.
+//
+// Rules are alike in every backend because the arithmetic is: bucket.go,
+// history.go, sliding.go, calendar.go, gauge.go and sum.go know neither clock nor
+// storage. A ledger's name (Limit.LedgerOf) is its identity everywhere; ident is
+// the same in 128 bits.
+//
 // # Policies
 //
 // A bucket refills continuously up to its ceiling, in exact integers
-// (bucket.go). A calendar window counts up and starts again at the first
-// instant of a day or month of its zone (calendar.go). A gauge counts leases
-// that end with their reservation (gauge.go).
+// (bucket.go). A sliding window counts in sub-buckets, each of which counts whole
+// until all of it has left the window (sliding.go). A calendar window counts up
+// and starts again at the first instant of a day or month of its zone
+// (calendar.go); money in it is exact to the pico-unit, as the books are. A gauge
+// counts leases that end with their reservation (gauge.go).
+//
+// When a limit changes its amount, what is used stays. When it changes its
+// policy, what is used of a bucket becomes the current sub-bucket, and the sum of
+// sub-buckets what is used of the bucket; calls charged before that get nothing
+// back.
 //
 // # Settling
 //
 // An overrun is charged in full: a bucket may go into debt, at most one ceiling
-// below zero, and a calendar window takes the whole figure. What is given back
-// is what the bucket would hold had the call been charged its actual cost from
-// the start, no more (history.go), so that the bound printed by MaxIn60s holds
-// for actual tokens, by admission time, whenever the calls are settled.
+// below zero, and windows take the whole figure. What is given back to a bucket
+// is what it would hold had the call been charged its actual cost from the start,
+// no more (history.go), so that the bound printed by MaxIn60s holds for actual
+// tokens, by admission time, whenever the calls are settled. Sliding windows and
+// calendar windows are corrected where they were charged, or not at all.
+//
+// # What a tenant can make
+//
+// A limit for each model or each end user makes a ledger for every name that
+// calls state. Beyond MaxNames ledgers of one limit, all further names share one
+// ledger: stricter, never looser, until others are unused and dropped. Beyond
+// MaxLedgers ledgers or MaxOpen reservations of one tenant, a call that needs one
+// more fails with limiter_unavailable; calls on ledgers that exist go on. At most
+// MaxOutcomes ended reservations are remembered, the oldest forgotten first.
+//
+// # Storage
+//
+// Memory keeps ledgers as plain values in slabs, by kind, without pointers, and
+// finds them by ident; a compiled rule remembers where its ledger was last. A
+// ledger that says nothing (a full bucket, an empty or ended window, a gauge
+// without leases) is dropped by Expire.
 //
 // # Failure
 //
 // Memory keeps everything in the process. Calendar windows that began before
 // the process did are loaded through Books, once each; a Books that fails makes
-// the call fail with limiter_unavailable. After an unclean start, buckets of
-// scopes that existed before start empty: the refusing side.
+// the call fail with limiter_unavailable. After an unclean start, buckets and
+// sliding windows of scopes that existed before count as spent at the last sign
+// of life: the refusing side.
 //
 // # Concurrency
 //

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"weir/internal/fault"
 )
 
@@ -138,6 +140,23 @@ func (r *rule) appendName(b []byte, model, user string) []byte {
 		b = append(append(b, '@'), user...)
 	}
 	return b
+}
+
+// TestPlan gives the limits of a plan ledgers of their own for test keys, so
+// that trying out never uses up what is live.
+func TestPlan(plan []Limit) []Limit {
+	out := make([]Limit, len(plan))
+	for i, l := range plan {
+		l.Scope.ID = testTwin(l.Scope.ID)
+		out[i] = l
+	}
+	return out
+}
+
+// testTwin is the id beside an id: random ids never meet it.
+func testTwin(u uuid.UUID) uuid.UUID {
+	u[15] ^= 1
+	return u
 }
 
 // out is the answer of a limiter that cannot decide.

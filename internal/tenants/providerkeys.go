@@ -9,8 +9,8 @@ import (
 
 	"weir/internal/catalogue"
 	"weir/internal/fault"
-	"weir/internal/limits"
 	"weir/internal/id"
+	"weir/internal/limits"
 )
 
 const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,

@@ -25,10 +25,10 @@ func (b *Books) total(t *testing.T, e Event) int64 {
 	t.Helper()
 	totals, err := b.CapTotals(t.Context(), e.Tenant, windowsOf(e))
 	must(t, err)
-	if len(totals) != 3 || totals[0] != 0 || totals[2] != 0 {
+	if len(totals) != 3 || totals[0] != (limits.Total{}) || totals[2] != (limits.Total{}) {
 		t.Fatalf("totals are %v", totals)
 	}
-	return totals[1]
+	return totals[1].Amount
 }
 
 func TestSpentCapIsStillSpentAfterKill(t *testing.T) {

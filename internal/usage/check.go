@@ -17,7 +17,7 @@ const (
 	maxTokens  = 1_000_000_000
 	maxAmount  = 1_000_000_000_000_000
 	maxEntries = 200
-	picos      = 1_000_000 // in a micro-unit
+	picos      = 1_000_000      // in a micro-unit
 	longestDay = 49 * time.Hour // a day of admission, over a change of zone
 )
 

@@ -3,10 +3,7 @@ package usage
 import (
 	"regexp"
 
-	"github.com/google/uuid"
-
 	"weir/internal/fault"
-	"weir/internal/limits"
 )
 
 // MaxLabel is the longest end user or tag, in bytes.
@@ -36,21 +33,4 @@ func CheckLabels(endUser string, tags map[string]string) (wrong []fault.Field) {
 		}
 	}
 	return wrong
-}
-
-// TestPlan gives the limits of a plan ledgers of their own for test keys, so
-// that trying out never uses up what is live.
-func TestPlan(plan []limits.Limit) []limits.Limit {
-	out := make([]limits.Limit, len(plan))
-	for i, l := range plan {
-		l.Scope.ID = testTwin(l.Scope.ID)
-		out[i] = l
-	}
-	return out
-}
-
-// testTwin is the id beside an id: random ids never meet it.
-func testTwin(u uuid.UUID) uuid.UUID {
-	u[15] ^= 1
-	return u
 }

@@ -35,7 +35,37 @@ func TestEveryModelsCapComesBackAsItsOwnHoweverManyModelsALimitNames(t *testing.
 	m.drain()
 	totals, err := NewBooks(m.reports.db, id.New(), nil).CapTotals(t.Context(), m.tenant, keys)
 	must(t, err)
-	if totals[0] != used.Total() || totals[1] != used.Total() {
+	if totals[0].Amount != used.Total() || totals[1].Amount != used.Total() {
 		t.Fatalf("each model took %d tokens; after a restart their caps hold %v", used.Total(), totals)
+	}
+}
+
+func TestASpendCapHoldsWhatTheBooksHoldToThePicoUnit(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	l := limits.Default(limits.Limit{
+		ID: id.New(), Scope: m.plan[0].Scope, Dimension: limits.DimensionSpend, Window: limits.WindowDay, Amount: 1_000, Zone: "UTC",
+	})
+	m.plan = []limits.Limit{l}
+	var want int64
+	for i := range int64(7) {
+		c := m.call(false)
+		c.Rates = []Rate{{Price: id.New(), Class: Input, MicrosPerMillion: 333_333}, {Price: id.New(), Class: PerRequest, MicrosPerMillion: 1}}
+		d := m.admit(c)
+		_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: limits.Tokens{Input: 5*i + 1}})
+		must(t, err)
+		want += (5*i+1)*333_333 + 1
+	}
+	m.drain()
+	window := limits.WindowKey{Ledger: l.Ledger(""), WindowStart: limits.DayStart(m.clock.now(), time.UTC)}
+	totals, err := NewBooks(m.reports.db, id.New(), nil).CapTotals(t.Context(), m.tenant, []limits.WindowKey{window})
+	must(t, err)
+	if got := totals[0].Amount*picos + totals[0].Pico; got != want {
+		t.Fatalf("the books hold %d pico-units, want %d", got, want)
+	}
+	s, err := m.engine.Live(t.Context(), m.tenant, m.plan, "")
+	must(t, err)
+	if used := s[0].Used + s[0].Held; used != (want+picos-1)/picos {
+		t.Fatalf("the ledger holds %d micro-units of %d pico-units", used, want)
 	}
 }

@@ -52,7 +52,7 @@ func newMetering(t *testing.T) *metering {
 func (m *metering) call(decision bool) Call {
 	return Call{
 		RequestID: id.New(), Tenant: m.tenant, Zones: limits.Zones{Zone: "UTC"}, Customer: m.plan[0].Scope.ID, Key: id.New(), Counter: id.New(),
-		Kind: map[bool]string{true: KindDecision, false: "chat"}[decision], Model: "gpt-4o", Currency: "USD", Plan: m.plan,
+		Kind: map[bool]string{true: KindDecision, false: "chat"}[decision], Model: "gpt-4o", Currency: "USD", Plan: []*limits.Set{limits.Compile(m.plan)},
 		Rates:    []Rate{{Price: id.New(), Class: Input, MicrosPerMillion: 2_000_000}, {Price: id.New(), Class: Output, MicrosPerMillion: 4_000_000}},
 		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100, Output: 400}}, Decision: decision, TTL: time.Minute,
 	}

@@ -16,7 +16,7 @@ import (
 // Headers sets, on an answer of any status, OpenAI's six x-ratelimit headers
 // and the two of draft-ietf-httpapi-ratelimit-headers. They describe the
 // caller's own binding limits: in each dimension the one with the smallest share
-// left. Limits of provider keys and pools are never shown. Where there is no
+// left, and no limit in shadow mode. Limits of provider keys and pools are never shown. Where there is no
 // limit, its headers are absent.
 func Headers(h http.Header, states []limits.State) {
 	own := callers(states)
@@ -52,7 +52,8 @@ func seconds(d time.Duration) int64 { return int64(max((d+time.Second-1)/time.Se
 func callers(states []limits.State) []limits.State {
 	var out []limits.State
 	for _, s := range states {
-		if s.Limit.Scope.Kind != limits.ScopeProviderKey && s.Limit.Scope.Kind != limits.ScopePool && s.Limit.Policy != limits.PolicyGauge {
+		k := s.Limit.Scope.Kind
+		if k != limits.ScopeProviderKey && k != limits.ScopePool && s.Limit.Policy != limits.PolicyGauge && s.Limit.Mode != limits.ModeShadow {
 			out = append(out, s)
 		}
 	}
@@ -82,11 +83,12 @@ func ceiling(s limits.State) int64 {
 	return s.Limit.Amount
 }
 
-// short is a limit's name in the IETF headers: r, t, i, o or u per m, d or M.
+// short is a limit's name in the IETF headers: requests, tokens, input, output, units or
+// spend per minute, day, month or 24 hours.
 func short(l limits.Limit) string {
 	d := map[limits.Dimension]string{
 		limits.DimensionRequests: "rp", limits.DimensionTokens: "tp", limits.DimensionInputTokens: "itp",
-		limits.DimensionOutputTokens: "otp", limits.DimensionUnits: "up",
+		limits.DimensionOutputTokens: "otp", limits.DimensionUnits: "up", limits.DimensionSpend: "sp",
 	}[l.Dimension]
 	return d + map[limits.Window]string{limits.WindowMinute: "m", limits.WindowDay: "d", limits.WindowMonth: "mo", limits.WindowRollingDay: "24h"}[l.Window]
 }

@@ -25,7 +25,7 @@ type line struct {
 	c         customer
 	sub       billing.Subscription
 	version   billing.Version
-	plan      []limits.Limit
+	plan      *limits.Set
 	keys      map[string]tenants.APIKey
 	providers map[string]tenants.ProviderKey // by model
 }
@@ -113,10 +113,11 @@ func (f filler) complete(ctx context.Context, l *line, customer uuid.UUID) error
 		return err
 	}
 	l.version = p.Version
-	l.plan = p.Version.Placed(customer, p.Name)
-	for i := range l.plan {
-		l.plan[i].Zone = l.tenant.Zone
+	placed := p.Version.Placed(customer, p.Name)
+	for i := range placed {
+		placed[i].Zone = l.tenant.Zone
 	}
+	l.plan = limits.Compile(placed)
 	keys, err := f.now.APIKeys(ctx, l.tenant.ID, tenants.KeyFilter{Customer: customer}, uuid.Nil, 100)
 	l.keys = map[string]tenants.APIKey{}
 	for _, k := range keys.Items {

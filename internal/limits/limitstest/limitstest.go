@@ -45,7 +45,7 @@ func Run(t *testing.T, open Open, vectors string) {
 	t.Run("TheWorkedCasesOfTheDualBucketHoldStepByStep", func(t *testing.T) { replay(t, open, vectors) })
 	t.Run("EveryAnswerEqualsThePlainModels", func(t *testing.T) { againstModel(t, open) })
 	t.Run("ActualTokensOfAnyMinuteStayWithinThePrintedBound", func(t *testing.T) { withinBound(t, open) })
-	for _, group := range [][]guarantee{cases, decisions, outcomes, lives, races, zones} {
+	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zones} {
 		for _, g := range group {
 			t.Run(g.name, func(t *testing.T) { g.hold(t, open) })
 		}
