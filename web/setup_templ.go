@@ -1401,7 +1401,7 @@ func setupKeyMadeView(w workspace) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "<section class=\"head\"><h1>This key was made already</h1><p class=\"lede\">The form came a second time, by a reload or a second press. The customer and its key exist once, and the secret was shown once.</p><div class=\"acts\"><a class=\"btn pri\" href=\"/setup\">Go on</a><a class=\"btn\" href=\"/keys/new\">New key</a></div></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "<section class=\"head\"><h1>This key was made already</h1><p class=\"lede\">The form came a second time, by a reload, a second press or from another tab. The customer and its key exist once, and the secret was shown once.</p><div class=\"acts\"><a class=\"btn pri\" href=\"/setup\">Go on</a><a class=\"btn\" href=\"/keys/new\">New key</a></div></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

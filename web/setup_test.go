@@ -69,6 +69,10 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 	if again.hasNot(t, shown); again.status != http.StatusConflict || len(s.keysOf(tenant)) != 2 {
 		t.Errorf("a reload: %d, %d keys", again.status, len(s.keysOf(tenant)))
 	}
+	tab := changed(form, "once", id.APIKey.Format(id.At(noon.Add(-time.Second))), "name", "From another tab")
+	if a := s.post("/setup/key", session, tab); a.status != http.StatusConflict || len(s.keysOf(tenant)) != 2 {
+		t.Errorf("another tab: %d, %d keys", a.status, len(s.keysOf(tenant)))
+	}
 	for _, path := range []string{"/setup", "/setup?step=key", "/setup?step=call", "/setup/call", "/"} {
 		s.get(path, session).hasNot(t, shown)
 	}
@@ -93,7 +97,7 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 	}
 	s.store(refusedBy(event(tenant, noon.Add(-time.Second)), k.Limits[0]))
 	s.get("/setup/refused", session).has(t, "HTTP/1.1 <b>429</b> Too Many Requests", "retry-after-ms: <b>59250</b>", "retry-after: <b>60</b>", "x-should-retry: <b>true</b>",
-		"x-ratelimit-limit-requests: <b>1</b>", "x-ratelimit-remaining-requests: <b>0</b>", "Rate limit reached for gpt-4o", "Try again in 59.25s.")
+		"x-ratelimit-limit-requests: <b>1</b>", "x-ratelimit-remaining-requests: <b>0</b>", "x-ratelimit-reset-requests: <b>59.25s</b>", "ratelimit-policy: <b>&#34;rpm&#34;;q=1;w=60</b>", "ratelimit: <b>&#34;rpm&#34;;r=0;t=60</b>", "Rate limit reached for gpt-4o", "Try again in 59.25s.")
 	s.get("/setup", session).has(t, "Everything is in place")
 	s.get("/", session).hasNot(t, `href="/setup"`)
 	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} { // going back
@@ -103,7 +107,7 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 
 func refusedBy(e usage.Event, l limits.Limit) usage.Event {
 	e.Outcome, e.Requests, e.Refused, e.Tokens, e.EndedAt = "refused_requests_minute", 0, 1, limits.Tokens{}, e.StartedAt
-	e.Refusal = &usage.Refusal{Code: "rate_limit_exceeded", RetryAfter: 59250 * time.Millisecond, Limits: []usage.Refusing{{Limit: l, Used: 1, Requested: 1}}}
+	e.Refusal = &usage.Refusal{Code: "rate_limit_exceeded", RetryAfter: 59250 * time.Millisecond, Limits: []usage.Refusing{{Limit: l, Used: 1, Requested: 1, Full: 59250 * time.Millisecond, RetryAfter: 59250 * time.Millisecond}}}
 	return e
 }
 

@@ -106,9 +106,6 @@ func (p *Pages) setupKey(c echo.Context, who auth.Person, w workspace) error {
 		return err
 	}
 	once := f.once(p.now())
-	if _, err := p.tenants.APIKey(c.Request().Context(), who.Tenant, once); err == nil {
-		return show(c, http.StatusConflict, setupKeyMadeView(w))
-	}
 	plan, err := id.Plan.Parse(f.Get("plan"))
 	if err == nil {
 		var x billing.Plan
@@ -123,7 +120,12 @@ func (p *Pages) setupKey(c echo.Context, who auth.Person, w workspace) error {
 		return p.again(c, who, w, "key", f, http.StatusBadRequest)
 	}
 	ctx := asPerson(c, who)
-	k, err := p.firstKey(c, who, f.Get("name"), plan, once)
+	k, err := p.billing.Onboard(ctx, p.tenants, who.Tenant, billing.Onboarding{
+		Customer: tenants.NewCustomer{Name: f.Get("name")}, Plan: plan, Key: tenants.NewAPIKey{ID: once, Name: "First key"}, Asked: id.Time(once),
+	})
+	if e := fault.Of(err); e != nil && e.Code == "already_made" {
+		return show(c, http.StatusConflict, setupKeyMadeView(w))
+	}
 	if err != nil {
 		status, err := f.refuse(err)
 		if err != nil {
@@ -133,18 +135,6 @@ func (p *Pages) setupKey(c echo.Context, who auth.Person, w workspace) error {
 	}
 	v := setupPage{workspace: w, Open: "call", Secret: k.Secret, Tabs: callTabs(p.publicURL, k.Secret, p.modelFor(ctx, who.Tenant, k.APIKey))}
 	return p.showSetup(c, who, v, http.StatusOK)
-}
-
-func (p *Pages) firstKey(c echo.Context, who auth.Person, name string, plan, once uuid.UUID) (k tenants.IssuedKey, err error) {
-	ctx := asPerson(c, who)
-	x, err := p.tenants.AddCustomer(ctx, who.Tenant, tenants.NewCustomer{Name: name})
-	if err != nil {
-		return k, err
-	}
-	if _, err := p.billing.Subscribe(ctx, who.Tenant, x.ID, plan); err != nil {
-		return k, err
-	}
-	return p.tenants.AddAPIKey(ctx, who.Tenant, tenants.NewAPIKey{ID: once, Kind: tenants.ForCustomer, Customer: x.ID, Name: "First key"})
 }
 
 // A key that runs into its limit on purpose, and for how long it works.

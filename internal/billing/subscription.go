@@ -29,28 +29,33 @@ type Subscription struct {
 // plan without one is a Conflict, and so is a customer that has a subscription.
 func (s *Service) Subscribe(ctx context.Context, tenant, customer, plan uuid.UUID) (Subscription, error) {
 	var sub Subscription
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
-		if err != nil {
-			return err
-		}
-		c, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
-		if err != nil {
-			return err
-		}
-		p, err := readPlan(ctx, tx, tenant, plan)
-		if err != nil {
-			return err
-		}
-		if p.Version.Status != Published {
-			return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
-		}
-		if sub, err = s.insertSubscription(ctx, tx, t, customer, p); err != nil {
-			return err
-		}
-		return tenants.Audit(ctx, tx, tenant, "subscription.created", id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name})
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		sub, err = s.subscribe(ctx, tx, tenant, customer, plan)
+		return err
 	})
 	return sub, conflict(err)
+}
+
+func (s *Service) subscribe(ctx context.Context, tx pgx.Tx, tenant, customer, plan uuid.UUID) (sub Subscription, err error) {
+	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	if err != nil {
+		return sub, err
+	}
+	c, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+	if err != nil {
+		return sub, err
+	}
+	p, err := readPlan(ctx, tx, tenant, plan)
+	if err != nil {
+		return sub, err
+	}
+	if p.Version.Status != Published {
+		return sub, fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+	}
+	if sub, err = s.insertSubscription(ctx, tx, t, customer, p); err != nil {
+		return sub, err
+	}
+	return sub, tenants.Audit(ctx, tx, tenant, "subscription.created", id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name})
 }
 
 func (s *Service) insertSubscription(ctx context.Context, tx pgx.Tx, t tenants.Tenant, customer uuid.UUID, p Plan) (Subscription, error) {

@@ -70,23 +70,30 @@ type NewAPIKey struct {
 // AddAPIKey makes a key and returns its secret, once. Asked again with the same
 // ID it is a Conflict already_made, and makes nothing.
 func (s *Service) AddAPIKey(ctx context.Context, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
+	var k IssuedKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		k, err = s.AddAPIKeyTx(ctx, tx, tenant, n)
+		return err
+	})
+	return k, err
+}
+
+// AddAPIKeyTx is AddAPIKey for a caller who owns the transaction.
+func (s *Service) AddAPIKeyTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {
 	n, err := n.checked(s.now())
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	var k IssuedKey
-	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if n.Kind == ForCustomer {
-			if _, err := ReadCustomer(ctx, tx, tenant, n.Customer); err != nil {
-				return err
-			}
+	if n.Kind == ForCustomer {
+		if _, err := ReadCustomer(ctx, tx, tenant, n.Customer); err != nil {
+			return IssuedKey{}, err
 		}
-		if k, err = s.insertKey(ctx, tx, tenant, n); err != nil {
-			return err
-		}
-		return Audit(ctx, tx, tenant, "api_key.created", id.APIKey.Format(k.ID), map[string]string{"name": k.Name, "kind": string(k.Kind), "last4": k.Last4})
-	})
-	return k, conflict(err)
+	}
+	k, err := s.insertKey(ctx, tx, tenant, n)
+	if err != nil {
+		return IssuedKey{}, conflict(err)
+	}
+	return k, Audit(ctx, tx, tenant, "api_key.created", id.APIKey.Format(k.ID), map[string]string{"name": k.Name, "kind": string(k.Kind), "last4": k.Last4})
 }
 
 func (s *Service) insertKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewAPIKey) (IssuedKey, error) {

@@ -30,8 +30,7 @@ type NewCustomer struct {
 	ExternalID string
 }
 
-// AddCustomer makes a customer. A taken external id is a Conflict.
-func (s *Service) AddCustomer(ctx context.Context, tenant uuid.UUID, n NewCustomer) (Customer, error) {
+func (n NewCustomer) check() error {
 	wrong := CheckName("/name", n.Name)
 	if n.Email != "" {
 		wrong = append(wrong, CheckEmail("/email", n.Email)...)
@@ -40,20 +39,35 @@ func (s *Service) AddCustomer(ctx context.Context, tenant uuid.UUID, n NewCustom
 		wrong = append(wrong, CheckName("/external_id", n.ExternalID)...)
 	}
 	if len(wrong) > 0 {
-		return Customer{}, fault.InvalidFields(wrong...)
+		return fault.InvalidFields(wrong...)
+	}
+	return nil
+}
+
+// AddCustomer makes a customer. A taken external id is a Conflict.
+func (s *Service) AddCustomer(ctx context.Context, tenant uuid.UUID, n NewCustomer) (Customer, error) {
+	var c Customer
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		c, err = s.AddCustomerTx(ctx, tx, tenant, n)
+		return err
+	})
+	return c, err
+}
+
+// AddCustomerTx is AddCustomer for a caller who owns the transaction.
+func (s *Service) AddCustomerTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, n NewCustomer) (Customer, error) {
+	if err := n.check(); err != nil {
+		return Customer{}, err
 	}
 	c := Customer{ID: id.New(), Name: n.Name, Email: strings.TrimSpace(n.Email), ExternalID: n.ExternalID, CreatedAt: s.now().UTC().Truncate(time.Microsecond)}
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			insert into customers (tenant_id, customer_id, name, email, external_id, created_at)
-			values ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6)`,
-			tenant, c.ID, c.Name, c.Email, c.ExternalID, c.CreatedAt)
-		if err != nil {
-			return err
-		}
-		return Audit(ctx, tx, tenant, "customer.created", id.Customer.Format(c.ID), map[string]string{"name": c.Name})
-	})
-	return c, conflict(err)
+	_, err := tx.Exec(ctx, `
+		insert into customers (tenant_id, customer_id, name, email, external_id, created_at)
+		values ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6)`,
+		tenant, c.ID, c.Name, c.Email, c.ExternalID, c.CreatedAt)
+	if err != nil {
+		return c, conflict(err)
+	}
+	return c, Audit(ctx, tx, tenant, "customer.created", id.Customer.Format(c.ID), map[string]string{"name": c.Name})
 }
 
 const customerColumns = `customer_id, name, coalesce(email, ''), coalesce(external_id, ''), created_at, suspended_at`

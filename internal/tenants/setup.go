@@ -3,9 +3,12 @@ package tenants
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
 )
 
 // SetupSteps are the steps of a new tenant's first path, in their order, and
@@ -31,6 +34,21 @@ func (s *Service) SetupState(ctx context.Context, tenant uuid.UUID) (map[string]
 		return err
 	})
 	return skipped, err
+}
+
+// TakeSetupTx takes a step in the caller's transaction, for a form that was
+// opened at an instant. Where a form has been taken since, the same one or one
+// in another tab, it is a Conflict already_made.
+func (s *Service) TakeSetupTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, step string, opened time.Time) error {
+	tag, err := tx.Exec(ctx, `
+		insert into setup_steps (tenant_id, step, done_at)
+		values ($1, $2, $3)
+		on conflict (tenant_id, step) do update set done_at = excluded.done_at
+		where setup_steps.done_at is null or setup_steps.done_at < $4`, tenant, step, s.now(), opened)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.Conflict, "already_made", "This was made already, by the same form or in another tab.")
+	}
+	return err
 }
 
 // SkipSetup leaves a step out, or with "path" the rest of them all. Skipping

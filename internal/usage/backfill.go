@@ -41,7 +41,10 @@ func (e Event) Refusing(d limits.Decision) Event {
 	e.Outcome, e.Requests, e.Refused = Outcome(refusedPrefix+string(first.Dimension)+"_"+string(first.Window)), 0, 1
 	e.Refusal = &Refusal{Code: RefusalCode(d), RetryAfter: d.RetryAfter}
 	for _, v := range d.Violations {
-		e.Refusal.Limits = append(e.Refusal.Limits, Refusing{Limit: v.Limit, Used: v.Used + v.Held, Remaining: v.Remaining, Requested: v.Requested, ResetAt: v.ResetAt})
+		e.Refusal.Limits = append(e.Refusal.Limits, Refusing{
+			Limit: v.Limit, Used: v.Used + v.Held, Remaining: v.Remaining, Requested: v.Requested, ResetAt: v.ResetAt,
+			WindowStart: v.WindowStart, Full: v.Full, RetryAfter: v.RetryAfter,
+		})
 	}
 	return e
 }

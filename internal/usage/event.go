@@ -118,6 +118,10 @@ type Refusing struct {
 	Remaining int64        `json:"remaining"`
 	Requested int64        `json:"requested"`
 	ResetAt   time.Time    `json:"reset_at,omitzero"`
+	// What the rate headers say of it beside the figures.
+	WindowStart time.Time     `json:"window_start,omitzero"` // calendar
+	Full        time.Duration `json:"full_ns,omitzero"`
+	RetryAfter  time.Duration `json:"retry_after_ns,omitzero"`
 }
 
 // Unsettled is an expired reservation that may still be settled.
