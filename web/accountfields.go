@@ -67,3 +67,10 @@ func browserName(agent string) string {
 	}
 	return name
 }
+
+// tokenInput is the token of the first visit, for who did not follow its link.
+func tokenInput(f form) ui.Input {
+	in := with(f.input("token", "Token"), "off", "text")
+	in.Class, in.Hint = "mono", "The process printed it with its link when it started: look at its first lines or its log."
+	return in
+}

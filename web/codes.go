@@ -47,6 +47,8 @@ var codeGroups = []codeGroup{
 		{"no_membership", "403", "The person is a member of no tenant any more.", "Ask whoever runs the tenant."},
 		{"no_mail", "422", "This installation sends no mail.", "Ask whoever runs it for a sign-in link."},
 		{"token_invalid", "401", "The sign-in link was used, is too old, or is not whole.", "Ask for a new one."},
+		{"first_token_wrong", "401", "This is not the token that the empty installation printed when it started.", "Look at the first lines of its process or at its log; each start prints a new one."},
+		{"already_begun", "409", "The installation has its first organisation already.", "Sign in, or ask whoever made it to let you in."},
 		{"tenant_needed", "400", "The person belongs to several tenants.", "Say which one."},
 	}},
 	{"Limits", "limits", "A refusal is an answer: nothing was charged anywhere.", []code{

@@ -4,7 +4,7 @@ import "github.com/labstack/echo/v4"
 
 // mountReading puts the pages on e that change nothing: home, usage, requests.
 func (p *Pages) mountReading(e *echo.Echo) {
-	p.get(e, "/", p.page("", p.home))
+	p.get(e, "/", p.atDoor(p.page("", p.home)))
 	p.get(e, "/tiles/flow", p.page("", p.flowTile))
 	p.get(e, "/tiles/today", p.page("", p.todayTile))
 	p.get(e, "/tiles/caps", p.page("", p.capsTile))

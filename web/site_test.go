@@ -65,6 +65,7 @@ type site struct {
 	server  *httptest.Server
 	outbox  *notify.Outbox
 	cookie  string // its name
+	first   string // the token of the first visit
 }
 
 func newSite(t *testing.T, publicURL string) site {
@@ -77,8 +78,10 @@ func newSite(t *testing.T, publicURL string) site {
 	plans, reports := billing.New(db.App, c.now), usage.NewReports(db.App, c.now)
 	log, sessions, outbox := slog.New(slog.DiscardHandler), auth.NewSessions(db.App, c.now), &notify.Outbox{}
 	engine := limits.NewMemory(limits.MemoryOptions{Now: c.now, Started: c.now()})
+	accounts := auth.NewAccounts(db.App, s, sessions, outbox, publicURL, log, c.now)
+	first, token := auth.NewFirst(accounts)
 	pages, err := New(Deps{
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, Accounts: auth.NewAccounts(db.App, s, sessions, outbox, publicURL, log, c.now), Billing: plans, Limits: engine, Reports: reports,
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports,
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -93,7 +96,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name}
+	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name, token}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

@@ -37,6 +37,7 @@ type Deps struct {
 	Limits    Live
 	Reports   *usage.Reports
 	Accounts  *auth.Accounts
+	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
 	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
 	SignUp    bool           // people may sign up by themselves
 	PublicURL string         // what browsers call this installation
@@ -58,6 +59,7 @@ type Pages struct {
 	limits    Live
 	reports   *usage.Reports
 	accounts  *auth.Accounts
+	first     *auth.First
 	outbox    *notify.Outbox
 	ownSignUp bool // people may sign up by themselves
 	publicURL string
@@ -83,7 +85,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}
@@ -101,6 +103,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.post(e, "/sign-in", p.signIn)
 	p.post(e, "/sign-out", p.signOut)
 	p.mountAccounts(e)
+	p.mountFirst(e)
 	p.mountSetup(e)
 	p.mountSettings(e)
 	p.get(e, "/docs", p.docsPage)

@@ -89,7 +89,7 @@ func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listene
 		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, SignUp: "open", DrainFor: 10 * time.Second,
 	}, log)
 	api.Outbox = &notify.Outbox{}
-	api.OnReady = func() { announce(dir, stack, secrets, base, log) }
+	api.OnReady = func() { announce(dir, stack, secrets, base, api.FirstVisit(), log) }
 	running, stopAPI := context.WithCancel(ctx)
 	defer stopAPI()
 	go func() {
@@ -115,11 +115,14 @@ func lost(stack *devstack.Stack, dir string) error {
 }
 
 // announce tells people and `api admin` where everything is.
-func announce(dir string, stack *devstack.Stack, s secrets, base string, log *slog.Logger) {
+func announce(dir string, stack *devstack.Stack, s secrets, base, firstVisit string, log *slog.Logger) {
 	d := stack.Description
 	d.BaseURL, d.KeyRing = base, s.KeyRing
 	if err := locate.Publish(dir, d); err != nil {
 		log.Error("stack not described", "error", err)
 	}
 	fmt.Println("ready", base)
+	if firstVisit != "" {
+		fmt.Println("nobody is here yet; begin at", firstVisit)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -59,6 +60,9 @@ type API struct {
 	halt       context.CancelFunc // cuts the calls that still run
 	endPages   func()             // lets go of the pages that listen
 
+	first     *auth.First
+	firstLink string // "" once it is known that somebody is here
+
 	// Outbox, when set, takes all mail, and the browser shows it: development.
 	Outbox *notify.Outbox
 	// OnReady, when set, is called once everything is answered.
@@ -96,6 +100,7 @@ func (a *API) Run(ctx context.Context, l net.Listener) error {
 		}
 		a.ready.Store(&handler)
 		a.log.Info("ready", "addr", l.Addr().String(), "instance", a.spool.Instance())
+		a.greet(ctx)
 		if a.OnReady != nil {
 			a.OnReady()
 		}
@@ -103,6 +108,24 @@ func (a *API) Run(ctx context.Context, l net.Listener) error {
 	})
 	return group.Wait()
 }
+
+// greet prints the way in of an installation that nobody is in yet. The link is
+// a secret only until then.
+func (a *API) greet(ctx context.Context) {
+	open, err := a.first.Open(ctx)
+	if err != nil {
+		a.log.Warn("first visit not offered", "error", err.Error())
+	}
+	if !open {
+		a.firstLink = ""
+		return
+	}
+	a.log.Info("installation is empty", "first_visit", a.firstLink)
+}
+
+// FirstVisit is the link that makes the first tenant, "" where somebody is here
+// already. It is known by the time of OnReady.
+func (a *API) FirstVisit() string { return a.firstLink }
 
 // Ready tells whether everything is answered.
 func (a *API) Ready() bool { return a.ready.Load() != nil && !a.ended.Load() }
@@ -197,9 +220,12 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	sessions := auth.NewSessions(a.db, a.now)
+	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now)
+	first, token := auth.NewFirst(accounts)
+	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
 	pages, err := web.New(web.Deps{
-		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open",
-		Accounts: auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now), Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
 	})
 	if err != nil {
 		return nil, err
