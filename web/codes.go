@@ -146,6 +146,7 @@ var codeGroups = []codeGroup{
 		{"bad_model", "400", "This is no model name or pattern.", "See the message."},
 		{"invalid_pattern", "400", "This is no model name or pattern.", "See the message."},
 		{"bad_time", "400", "This is no time.", "Send RFC 3339, or a date."},
+		{"customer_needed", "409", "The step needs a customer with a key.", "Make both first."},
 		{"already_on_plan", "409", "The customer is on this version of the plan.", "Choose another plan, or publish a new version."},
 		{"already_rotated", "409", "Another key took over from this one.", "Rotate the one that is named, or use it."},
 		{"key_not_active", "409", "The key has ended.", "Make a new one."},

@@ -41,7 +41,9 @@ type setupPage struct {
 	Tabs      []ui.Tab
 	Trip      string // the lines that run into a limit
 	HasKey    bool
-	LiveCheck string // what the provider's check had to say; "" it passed
+	MaySend   bool          // the page can make the call by itself
+	Answer    *refusalStory // what came of it, as it came
+	LiveCheck string        // what the provider's check had to say; "" it passed
 }
 
 // steps of the path, with what each needs.
@@ -63,6 +65,8 @@ func (p *Pages) mountSetup(e *echo.Echo) {
 	p.post(e, "/setup/provider", p.page(seeProviderKeys, p.setupProvider))
 	p.post(e, "/setup/plan", p.page(changePlans, p.setupPlan))
 	p.post(e, "/setup/key", p.page(changePlans, p.setupKey))
+	p.post(e, "/setup/call", p.page(changeCustomers, p.setupSend))
+	p.post(e, "/setup/trip", p.page(changeCustomers, p.setupTrip))
 	p.post(e, "/setup/refusal", p.page(changeCustomers, p.setupRefusal))
 	p.post(e, "/setup/skip", p.page(changePlans, p.setupSkip))
 }
@@ -97,6 +101,9 @@ func (p *Pages) showSetup(c echo.Context, _ auth.Person, v setupPage, status int
 			v.Set("name", "Test customer")
 		}
 	case "call":
+		if v.Get("once") == "" {
+			v.Set("once", id.APIKey.Format(id.At(p.now())))
+		}
 		if v.Tabs == nil {
 			v.Tabs = callTabs(p.publicURL, "PASTE_THE_KEY", p.modelFor(ctx, v.Tenant.ID, tenants.APIKey{}))
 		}
@@ -105,6 +112,11 @@ func (p *Pages) showSetup(c echo.Context, _ auth.Person, v setupPage, status int
 			v.Set("once", id.APIKey.Format(id.At(p.now())))
 		}
 	}
+	send, err := p.maySend(ctx, &v)
+	if err != nil {
+		return err
+	}
+	v.MaySend = send
 	v.Del("secret")
 	return show(c, status, setupView(v))
 }
@@ -202,7 +214,7 @@ func (p *Pages) setupSold(ctx context.Context, v *setupPage, says map[string]str
 func (p *Pages) setupCustomer(ctx context.Context, w workspace) (tenants.APIKey, bool, error) {
 	page, err := p.tenants.APIKeys(ctx, w.Tenant.ID, tenants.KeyFilter{Kind: tenants.ForCustomer}, uuid.Nil, 100)
 	for _, k := range page.Items {
-		if k.Status(w.Now) == "active" && k.Name != tripName {
+		if k.Status(w.Now) == "active" && k.Name != tripName && k.Name != sentName {
 			return k, true, err
 		}
 	}

@@ -42,6 +42,7 @@ type Deps struct {
 	SignUp    bool           // people may sign up by themselves
 	PublicURL string         // what browsers call this installation
 	OpenAPI   []byte         // the document behind /docs
+	Gateway   http.Handler   // through which a page makes a call by itself; nil: no page does
 	Now       func() time.Time
 }
 
@@ -66,6 +67,7 @@ type Pages struct {
 	cookie    sessionCookie
 	origins   *http.CrossOriginProtection
 	reference reference.Reference
+	gateway   http.Handler
 	now       func() time.Time
 	mounted   map[string]bool // paths that answer a GET
 
@@ -86,7 +88,7 @@ func New(d Deps) (*Pages, error) {
 	}
 	p := &Pages{
 		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
-		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, now: d.Now,
+		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}
 	if p.cookie.secure && u.Scheme == "http" {

@@ -223,14 +223,14 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now)
 	first, token := auth.NewFirst(accounts)
 	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
+	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
-		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first,
+		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
 		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e := newEcho(a.cfg.Proxies, a.log)
 	rest.Mount(e)
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
