@@ -48,6 +48,9 @@ func (p *Pages) failures(next echo.HTTPErrorHandler) echo.HTTPErrorHandler {
 			next(err, c)
 			return
 		}
+		if errors.Is(c.Request().Context().Err(), context.Canceled) {
+			return // whoever asked has left: a newer preview, another page
+		}
 		f := failureOf(err)
 		f.RequestID = requestID(c)
 		if f.Status >= http.StatusInternalServerError && safe(c.Request().Method) {

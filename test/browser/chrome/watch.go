@@ -1,0 +1,113 @@
+package chrome
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/chromedp/cdproto/cdp"
+	devlog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// seen is what the browser has told about a tab.
+type seen struct {
+	mu      sync.Mutex
+	trouble []string
+	bytes   float64
+}
+
+// fresh begins to count bytes anew.
+func (s *seen) fresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes = 0
+}
+
+// shifts adds up how far the page has moved by itself, as the browser scores
+// it (Layout Instability: web.dev/cls).
+const shifts = `window.weirShift = 0;
+try { new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.weirShift += e.value; }).observe({ type: "layout-shift", buffered: true }); } catch {}`
+
+// watch listens to what the browser says about the tab.
+func (tab *Tab) watch() error {
+	if err := chromedp.Do(tab.ctx); err != nil {
+		return err
+	}
+	if err := chromedp.Listen(tab.ctx, tab.seen.note); err != nil {
+		return err
+	}
+	if _, err := chromedp.Call(tab.ctx, devlog.Enable, cdp.Empty{}); err != nil {
+		return err
+	}
+	if _, err := chromedp.Call(tab.ctx, network.Enable, network.EnableParams{}); err != nil {
+		return err
+	}
+	_, err := chromedp.Call(tab.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: shifts})
+	return err
+}
+
+func (s *seen) note(event any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventLoadingFinished:
+		s.bytes += e.EncodedDataLength
+	case *runtime.EventExceptionThrown:
+		d := e.ExceptionDetails
+		s.trouble = append(s.trouble, fmt.Sprintf("exception: %s %s:%d", d.Text, d.URL, d.LineNumber))
+	case *devlog.EventEntryAdded:
+		// A page that is meant to be missing is an error of the network's, too.
+		if e.Entry.Level == devlog.EntryLevelError && e.Entry.Source != devlog.EntrySourceNetwork {
+			s.trouble = append(s.trouble, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	}
+}
+
+// Trouble is what went wrong on the tab's pages: breaches of the content
+// security policy, scripts that failed.
+func (tab *Tab) Trouble() []string {
+	tab.seen.mu.Lock()
+	defer tab.seen.mu.Unlock()
+	return slices.Clone(tab.seen.trouble)
+}
+
+// Bytes is what came over the network since the page was opened.
+func (tab *Tab) Bytes() int {
+	tab.seen.mu.Lock()
+	defer tab.seen.mu.Unlock()
+	return int(tab.seen.bytes)
+}
+
+// Shift is how far the page has moved by itself since it was opened: 0 is still.
+func (tab *Tab) Shift() float64 {
+	tab.t.Helper()
+	var shift float64
+	tab.JS("window.weirShift || 0", &shift)
+	return shift
+}
+
+// Overflow is what reaches past the right edge of the window, and by how many
+// pixels; "" when nothing does.
+func (tab *Tab) Overflow() string {
+	tab.t.Helper()
+	var wide []struct {
+		Name string
+		By   float64
+	}
+	tab.JS(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.body.querySelectorAll("*")].map((e) => ({Name: e.tagName.toLowerCase() + "." + (e.getAttribute("class") || ""), By: e.getBoundingClientRect().right - innerWidth})).filter((e) => e.By > 0.5)`, &wide)
+	if len(wide) == 0 {
+		return ""
+	}
+	worst := slices.MaxFunc(wide, func(a, b struct {
+		Name string
+		By   float64
+	}) int {
+		return cmp.Compare(a.By, b.By)
+	})
+	return fmt.Sprintf("%s by %.0f px", worst.Name, worst.By)
+}
