@@ -52,6 +52,15 @@ func owner(t *testing.T) (*chrome.Tab, stack.World) {
 	return tab, w
 }
 
+// newcomer is signed in to a tenant of its own that has nothing yet.
+func newcomer(t *testing.T) (*chrome.Tab, stack.World) {
+	t.Helper()
+	w := weir.Tenant(t, "Europe/Berlin")
+	tab := visitor(t)
+	signIn(tab, w.SignInLink)
+	return tab, w
+}
+
 // signIn opens a sign-in link and presses its button.
 func signIn(tab *chrome.Tab, link string) {
 	tab.Open(link)

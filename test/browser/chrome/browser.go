@@ -67,10 +67,10 @@ func (tab *Tab) Beside() *Tab {
 func open(t testing.TB, browser context.Context, base string, option chromedp.ContextOption) *Tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(browser, option)
-	tab := &Tab{t: t, ctx: ctx, browser: browser, base: base}
+	tab := &Tab{t: t, ctx: ctx, browser: browser, base: base, seen: &seen{}}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the page at last, %s:\n%s", tab.Path(), tab.Text())
+			t.Logf("the page at last, %s:\n%.3000s", tab.Path(), tab.Text())
 		}
 		for _, trouble := range tab.Trouble() {
 			t.Error("the browser says:", trouble)

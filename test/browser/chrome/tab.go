@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -23,7 +24,7 @@ type Tab struct {
 	browser context.Context
 	person  cdp.BrowserContextID
 	base    string
-	seen    seen
+	seen    *seen
 }
 
 // The widths that pages are looked at, in CSS pixels.
@@ -115,6 +116,21 @@ func (tab *Tab) JS(expression string, out any) {
 func (tab *Tab) NoScript() {
 	tab.t.Helper()
 	if _, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
+// For is the same tab for a test within the test.
+func (tab *Tab) For(t testing.TB) *Tab {
+	within := *tab
+	within.t = t
+	return &within
+}
+
+// Uncached makes the browser fetch everything anew on every page.
+func (tab *Tab) Uncached() {
+	tab.t.Helper()
+	if _, err := chromedp.Call(tab.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
 		tab.t.Fatal(err)
 	}
 }

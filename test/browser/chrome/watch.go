@@ -30,8 +30,14 @@ func (s *seen) fresh() {
 
 // shifts adds up how far the page has moved by itself, as the browser scores
 // it (Layout Instability: web.dev/cls).
-const shifts = `window.weirShift = 0;
-try { new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.weirShift += e.value; }).observe({ type: "layout-shift", buffered: true }); } catch {}`
+const shifts = `window.weirShift = { Score: 0, Moved: [] };
+new PerformanceObserver((list) => {
+  for (const e of list.getEntries()) {
+    if (e.hadRecentInput) continue;
+    weirShift.Score += e.value;
+    for (const s of e.sources) if (s.node) weirShift.Moved.push((s.node.nodeName + "." + (s.node.className || "")).toLowerCase());
+  }
+}).observe({ type: "layout-shift", buffered: true });`
 
 // watch listens to what the browser says about the tab.
 func (tab *Tab) watch() error {
@@ -83,12 +89,19 @@ func (tab *Tab) Bytes() int {
 	return int(tab.seen.bytes)
 }
 
-// Shift is how far the page has moved by itself since it was opened: 0 is still.
-func (tab *Tab) Shift() float64 {
+// Shift is how far a page has moved by itself since it was opened, and what of
+// it: 0 is still.
+type Shift struct {
+	Score float64
+	Moved []string
+}
+
+// Shift says how far the page has moved. With scripts off nobody counts.
+func (tab *Tab) Shift() Shift {
 	tab.t.Helper()
-	var shift float64
-	tab.JS("window.weirShift || 0", &shift)
-	return shift
+	var s Shift
+	tab.JS("window.weirShift || {}", &s)
+	return s
 }
 
 // Overflow is what reaches past the right edge of the window, and by how many
