@@ -89,6 +89,7 @@ var codeGroups = []codeGroup{
 		{"reservation_exists", "409", "The id is reserved already.", "Use the reservation that is there."},
 		{"reservation_expired", "409", "Nobody settled in time: the estimate was charged.", "Settle within the ttl, or extend it."},
 		{"reservation_moved", "409", "The attempt is not the one that runs, or ended with other figures.", "Look at the reservation again."},
+		{"version_changed", "409", "Somebody changed the plan after you opened it. Nothing of yours is saved.", "Compare, and save again."},
 		{"reservation_settled", "409", "It has an outcome already, with other figures.", "The first outcome counts; look at it."},
 	}},
 	{"The provider", "provider", "It went out, and did not come back well.", []code{

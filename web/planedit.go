@@ -1,13 +1,17 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -63,6 +67,7 @@ func (p *Pages) editPlan(c echo.Context, who auth.Person, w workspace) error {
 	}
 	f := form{Values: url.Values{}}
 	f.putVersion(versions[0])
+	f.Set("based", versions[0].Tag())
 	return showPlanEdit(c, planEditPage{workspace: w, form: f, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}, http.StatusOK)
 }
 
@@ -96,8 +101,8 @@ func (p *Pages) previewPlan(c echo.Context, _ auth.Person, w workspace) error {
 
 // addPlan makes a plan with its first draft.
 func (p *Pages) addPlan(c echo.Context, who auth.Person, w workspace) error {
-	return p.savePlan(c, planEditPage{workspace: w, Action: "/plans"}, func(name string, n billing.NewVersion) (string, error) {
-		x, err := p.billing.AddPlan(asPerson(c, who), who.Tenant, name, n)
+	return p.savePlan(c, planEditPage{workspace: w, Action: "/plans"}, func(f form, n billing.NewVersion) (string, error) {
+		x, err := p.billing.AddPlan(asPerson(c, who), who.Tenant, f.Get("name"), n)
 		return id.Plan.Format(x.ID), err
 	})
 }
@@ -113,13 +118,26 @@ func (p *Pages) saveDraft(c echo.Context, who auth.Person, w workspace) error {
 		return err
 	}
 	v := planEditPage{workspace: w, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}
-	return p.savePlan(c, v, func(_ string, n billing.NewVersion) (string, error) {
-		_, err := p.billing.SaveDraft(asPerson(c, who), who.Tenant, plan, n)
+	return p.savePlan(c, v, func(f form, n billing.NewVersion) (string, error) {
+		_, err := p.billing.SaveDraft(asPerson(c, who), who.Tenant, plan, f.Get("based"), n)
+		if err != nil && fault.Of(err).Code == "version_changed" {
+			err = errors.Join(err, p.rebase(c.Request().Context(), who.Tenant, plan, f))
+		}
 		return c.Param("id"), err
 	})
 }
 
-func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(name string, n billing.NewVersion) (string, error)) error {
+// rebase makes the form say that it has seen what somebody else saved: sent once
+// more, it takes that one's place.
+func (p *Pages) rebase(ctx context.Context, tenant, plan uuid.UUID, f form) error {
+	versions, err := p.billing.Versions(ctx, tenant, plan)
+	if err == nil {
+		f.Set("based", versions[0].Tag())
+	}
+	return err
+}
+
+func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(f form, n billing.NewVersion) (string, error)) error {
 	var err error
 	if v.form, err = typed(c); err != nil {
 		return err
@@ -143,7 +161,7 @@ func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(name string, 
 		}
 		return showPlanEdit(c, v, http.StatusBadRequest)
 	}
-	plan, err := save(v.Get("name"), n)
+	plan, err := save(v.form, n)
 	if err != nil {
 		status, err := v.refuse(rowed(rowed(err, "limits", limitRows), "prices", priceRows))
 		if err != nil {

@@ -30,7 +30,7 @@ func newWorks(t *testing.T) works {
 	p, plan := s.plan(tenant, "Team", perMinute(limits.DimensionRequests, 500), perDay(limits.DimensionTokens, 5_000_000))
 	_, err := s.billing.Subscribe(t.Context(), tenant, key.Customer, p.ID)
 	must(t, err)
-	_, err = s.billing.SaveDraft(t.Context(), tenant, p.ID, newVersion(900))
+	_, err = s.billing.SaveDraft(t.Context(), tenant, p.ID, "", newVersion(900))
 	must(t, err)
 	k, err := s.tenants.AddProviderKey(t.Context(), tenant, tenants.NewProviderKey{
 		Provider: "practice", Name: "Practice", Limits: []limits.Limit{{Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: 100, EachModel: true}, perDay(limits.DimensionRequests, 9)},

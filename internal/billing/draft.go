@@ -2,6 +2,9 @@ package billing
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,8 +15,10 @@ import (
 )
 
 // SaveDraft makes n the draft of a plan: the newest version is changed while it
-// is a draft, else the next version is made. It changes nobody.
-func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, n NewVersion) (Version, error) {
+// is a draft, else the next version is made. It changes nobody. based is the Tag
+// of the version that n began as; where the newest is another by now, nothing is
+// saved and the error is a Conflict (version_changed). Without one, n wins.
+func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, based string, n NewVersion) (Version, error) {
 	var v Version
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
@@ -35,6 +40,9 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, n NewVe
 		if v, err = newestVersion(ctx, tx, tenant, plan); err != nil {
 			return err
 		}
+		if based != "" && based != v.Tag() {
+			return fault.New(fault.Conflict, "version_changed", "Somebody changed this plan since you opened it. Nothing of yours is saved yet: open the plan in another tab, compare, and save again to put yours in its place.")
+		}
 		if v.Status != Draft {
 			v = Version{Number: v.Number + 1}
 		}
@@ -45,6 +53,19 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, n NewVe
 		return tenants.Audit(ctx, tx, tenant, "plan_version.saved", id.PlanVersion.Format(v.ID), map[string]string{"plan": p.Name, "sentence": Sentence(v.Limits)})
 	})
 	return v, conflict(err)
+}
+
+// Tag is the state of a version as text: it differs after every change.
+func (v Version) Tag() string {
+	parts := sha256.New()
+	fmt.Fprintln(parts, v.ID, v.Status, v.BaseFee)
+	for _, l := range v.Limits {
+		fmt.Fprintln(parts, l.ID)
+	}
+	for _, p := range v.Prices {
+		fmt.Fprintln(parts, p.ID)
+	}
+	return hex.EncodeToString(parts.Sum(nil)[:12])
 }
 
 // writeDraft inserts a version without an id, and writes over one that has one.

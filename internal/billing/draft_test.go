@@ -65,7 +65,7 @@ func TestADraftIsWrittenOverAndAPublishedVersionIsNot(t *testing.T) {
 	first := p.Version.ID
 	n := requests(2)
 	n.Prices, n.BaseFee = []billing.Price{{Models: "*", Class: usage.Input, MicrosPerMillion: 5}}, &money.Amount{Amount: "49.00", Currency: "EUR"}
-	v, err := b.SaveDraft(t.Context(), b.tenant, p.ID, n)
+	v, err := b.SaveDraft(t.Context(), b.tenant, p.ID, "", n)
 	must(t, err)
 	if v.ID != first || v.Number != 1 || v.BaseFee != 4900 || len(v.Prices) != 1 || v.Limits[0].Amount != 2 {
 		t.Errorf("the draft: %+v", v)
@@ -73,7 +73,7 @@ func TestADraftIsWrittenOverAndAPublishedVersionIsNot(t *testing.T) {
 	_, err = b.Publish(t.Context(), b.tenant, p.ID)
 	must(t, err)
 	for _, amount := range []int64{3, 4} {
-		v, err = b.SaveDraft(t.Context(), b.tenant, p.ID, requests(amount))
+		v, err = b.SaveDraft(t.Context(), b.tenant, p.ID, "", requests(amount))
 		must(t, err)
 		if v.ID == first || v.Number != 2 || v.Status != billing.Draft || len(v.Prices) != 0 {
 			t.Errorf("the next draft: %+v", v)
@@ -84,15 +84,39 @@ func TestADraftIsWrittenOverAndAPublishedVersionIsNot(t *testing.T) {
 	if len(versions) != 2 || versions[0].Limits[0].Amount != 4 || versions[1].Limits[0].Amount != 2 || versions[1].Status != billing.Published || len(versions[1].Prices) != 1 {
 		t.Errorf("%+v", versions)
 	}
-	if _, err := b.SaveDraft(t.Context(), id.New(), p.ID, requests(9)); !fault.Is(err, fault.NotFound) {
+	if _, err := b.SaveDraft(t.Context(), id.New(), p.ID, "", requests(9)); !fault.Is(err, fault.NotFound) {
 		t.Errorf("from another tenant: %v", err)
 	}
 	if _, err := b.Versions(t.Context(), b.tenant, id.New()); !fault.Is(err, fault.NotFound) {
 		t.Errorf("of no plan: %v", err)
 	}
-	if _, err := b.SaveDraft(t.Context(), b.tenant, p.ID, requests(-1)); !fault.Is(err, fault.Invalid) {
+	if _, err := b.SaveDraft(t.Context(), b.tenant, p.ID, "", requests(-1)); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a wrong one: %v", err)
 	}
+}
+
+func TestADraftThatSomebodyElseChangedIsNotWrittenOver(t *testing.T) {
+	b := newBooks(t)
+	p, err := b.AddPlan(t.Context(), b.tenant, "Team", requests(1))
+	must(t, err)
+	seen := p.Version.Tag()
+	theirs, err := b.SaveDraft(t.Context(), b.tenant, p.ID, seen, requests(1)) // the same words are a change too
+	must(t, err)
+	if _, err = b.SaveDraft(t.Context(), b.tenant, p.ID, seen, requests(3)); !fault.Is(err, fault.Conflict) {
+		t.Errorf("over theirs: %v", err)
+	}
+	_, err = b.Publish(t.Context(), b.tenant, p.ID)
+	must(t, err)
+	if _, err = b.SaveDraft(t.Context(), b.tenant, p.ID, theirs.Tag(), requests(3)); !fault.Is(err, fault.Conflict) {
+		t.Errorf("over one that is published since: %v", err)
+	}
+	now, err := b.Versions(t.Context(), b.tenant, p.ID)
+	must(t, err)
+	if len(now) != 1 || now[0].Limits[0].Amount != 1 {
+		t.Errorf("it was written over: %+v", now)
+	}
+	_, err = b.SaveDraft(t.Context(), b.tenant, p.ID, now[0].Tag(), requests(3))
+	must(t, err)
 }
 
 func TestOfTwoDraftsAtOnceOneVersionIsMade(t *testing.T) {
@@ -104,7 +128,7 @@ func TestOfTwoDraftsAtOnceOneVersionIsMade(t *testing.T) {
 	errs := make(chan error)
 	for range 8 {
 		go func() {
-			_, err := b.SaveDraft(t.Context(), b.tenant, p.ID, requests(2))
+			_, err := b.SaveDraft(t.Context(), b.tenant, p.ID, "", requests(2))
 			errs <- err
 		}()
 	}
@@ -124,7 +148,7 @@ func TestCustomersStandOnTheVersionThatTheyWerePutOn(t *testing.T) {
 	p, err = b.Publish(t.Context(), b.tenant, p.ID)
 	must(t, err)
 	old := b.customerOn(t, p.ID)
-	_, err = b.SaveDraft(t.Context(), b.tenant, p.ID, requests(2))
+	_, err = b.SaveDraft(t.Context(), b.tenant, p.ID, "", requests(2))
 	must(t, err)
 	later, err := b.Publish(t.Context(), b.tenant, p.ID)
 	must(t, err)
