@@ -20,7 +20,7 @@ type wrong struct {
 
 var wrongForms = []wrong{
 	{name: "a customer without a name", path: "/customers/new", fill: map[string]string{"E-mail": "ops@kestrel", "Your own id for it": "crm-77"}, send: "Make the customer", says: []string{"needed"}},
-	{name: "a plan with words for a number", path: "/plans/new", fill: map[string]string{"Name": "Gusty", "Limit 1, amount": "lots", "Limit 2, amount": "200,000"}, send: "Save as draft", says: []string{"whole number"}},
+	{name: "a plan with words for a number", path: "/plans/new", fill: map[string]string{"Name": "Gusty", "Limit 1, amount": "lots", "Limit 2, amount": "200,000"}, send: "Keep as draft", says: []string{"whole number"}},
 	{name: "a provider key at no address", path: "/providers/new?provider=custom", fill: map[string]string{"Name": "Own", "Base URL": "ftp://nowhere", "Key": "sk-secret"}, send: "Check and add", says: []string{"https"}, lost: []string{"Key"}},
 	{name: "a key for nobody", path: "/keys/new", fill: map[string]string{"Name": "Night batch"}, send: "Make the key", says: []string{"Choose"}},
 	{name: "a key from a place that is none", path: "/keys/new", first: []string{"Narrower than the plan"}, fill: map[string]string{"Name": "Night batch", "Models": "gpt-4o*", "Addresses": "the office"}, send: "Make the key", says: []string{"address"}},

@@ -84,6 +84,12 @@ func (tab *Tab) keys(keys string, modifiers ...chromedp.Modifier) {
 	}
 }
 
+// Found waits until the search over everything shows what it has for a text.
+func (tab *Tab) Found(text string) {
+	tab.t.Helper()
+	tab.until("results for "+text, `document.querySelector("#palette-found [data-for]")?.dataset.for === `+quoted(text), func(found bool) bool { return found })
+}
+
 // TabTo presses the tabulator until what has the focus says these words or has
 // this label, as somebody without a mouse does. The focus must show.
 func (tab *Tab) TabTo(words string) {

@@ -55,7 +55,7 @@ const still = () => document.readyState === "complete" && document.fonts.status 
 const focus = () => {
   const e = document.activeElement;
   if (!e || e === document.body) return { Name: "", Shows: true };
-  const label = e.labels && e.labels[0] ? squeeze(e.labels[0].innerText) : "";
+  const label = e.labels && e.labels[0] ? squeeze(e.labels[0].firstChild && e.labels[0].firstChild.textContent) || squeeze(e.labels[0].innerText) : "";
   const marked = (x) => {
     const s = getComputedStyle(x);
     return (s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0) || s.boxShadow !== "none";

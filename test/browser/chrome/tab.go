@@ -63,6 +63,13 @@ func (tab *Tab) Reload() {
 	tab.Settle()
 }
 
+// Back goes to the page before, which is at path, as it was left.
+func (tab *Tab) Back(path string) {
+	tab.t.Helper()
+	tab.JS("(history.back(), true)", new(bool))
+	tab.At(path)
+}
+
 // Settle waits until the page is still: loaded, with its fonts, and nothing
 // under way but what stays open.
 func (tab *Tab) Settle() {
@@ -102,6 +109,12 @@ func (tab *Tab) Gone(words string) {
 func (tab *Tab) At(path string) {
 	tab.t.Helper()
 	tab.until("to be at "+path, "location.pathname === "+quoted(path)+" && still()", func(there bool) bool { return there })
+}
+
+// Under waits until the tab is at a path that begins so.
+func (tab *Tab) Under(path string) {
+	tab.t.Helper()
+	tab.until("to be under "+path, "location.pathname.startsWith("+quoted(path)+") && still()", func(there bool) bool { return there })
 }
 
 // JS evaluates an expression on the page into out.
