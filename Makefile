@@ -2,7 +2,7 @@
 
 tool := go tool -modfile=tools/go.mod
 
-.PHONY: help run demo-data build test test-sdk soak check fmt generate clean
+.PHONY: help run demo-data build test test-sdk test-browser screenshots soak check fmt generate clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -26,6 +26,14 @@ test: ## all tests but the slow ones
 test-sdk: ## the official SDKs against a running stack; minutes to compile at first
 	@scripts/setup.sh
 	@cd test/sdk && go tool -modfile=../../tools/go.mod gotestsum --format testname -- -timeout 10m ./...
+
+test-browser: ## the dashboard in a real Chromium
+	@scripts/setup.sh browser
+	@cd test/browser && go tool -modfile=../../tools/go.mod gotestsum --format testname -- -timeout 15m ./...
+
+screenshots: ## every page at three widths in both themes, into screenshots/
+	@scripts/setup.sh browser
+	@cd test/browser && go test -tags screenshots -run Screenshots -count 1 -timeout 30m .
 
 soak: ## long random tests
 	@scripts/setup.sh test

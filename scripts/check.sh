@@ -18,7 +18,9 @@ fi
 
 echo "vet"
 go vet -tags soak ./...
-(cd test/sdk && go vet ./... && go mod tidy -diff)
+for module in test/sdk test/browser; do
+	(cd "$module" && go vet -tags screenshots ./... && go mod tidy -diff)
+done
 
 echo "format"
 $tool golangci-lint fmt --diff

@@ -4,6 +4,7 @@
 #   scripts/setup.sh        what "make run" needs: a Postgres server's binaries
 #   scripts/setup.sh test   what "make test" needs: also a C compiler, for the
 #                           race detector
+#   scripts/setup.sh browser  what "make test-browser" needs: also a Chromium
 #
 # Debian and Ubuntu, as root or with sudo that asks nothing: apt. Elsewhere the
 # launcher itself takes Postgres from an npm package, or says what to do.
@@ -27,6 +28,14 @@ have_postgres() {
 
 have_compiler() {
 	command -v "${CC:-$(go env CC)}" >/dev/null 2>&1 && { [ "$(uname)" != Linux ] || [ -e /usr/include/stdlib.h ]; }
+}
+
+have_chromium() {
+	[ -n "${CHROME:-}" ] && return 0
+	for name in chromium chromium-browser google-chrome google-chrome-stable; do
+		! command -v "$name" >/dev/null 2>&1 || return 0
+	done
+	[ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ] || [ -x /Applications/Chromium.app/Contents/MacOS/Chromium ]
 }
 
 # as_root prints how to become root: nothing, sudo, or not at all.
@@ -74,6 +83,7 @@ fi
 wanted=
 have_postgres || wanted="postgres"
 [ "${1:-}" != test ] || have_compiler || wanted="$wanted compiler"
+[ "${1:-}" != browser ] || have_chromium || wanted="$wanted chromium"
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1 || ! sudo=$(as_root); then
@@ -82,6 +92,7 @@ fi
 for what in $wanted; do
 	case $what in
 	postgres) install_postgres || echo "apt could not install Postgres" >&2 ;;
+	chromium) apt_install chromium || echo "apt could not install Chromium: install one, or set CHROME to its path" >&2 ;;
 	compiler) apt_install gcc libc6-dev || echo "apt could not install a C compiler" >&2 ;;
 	esac
 done
