@@ -61,6 +61,7 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 				t.Errorf("it weighs %d bytes, more than %d", b, heaviest)
 			}
 			still(t, tab, "1440 px")
+			narrow(t, tab)
 			accessible(t, tab, "light")
 			tab.Dark(true)
 			accessible(t, tab, "dark")
@@ -69,12 +70,18 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 				tab.Width(width)
 				tab.Open(p.Path)
 				still(t, tab, fmt.Sprint(width, " px"))
-				if over := tab.Overflow(); over != "" {
-					t.Errorf("at %d px the page scrolls sideways: %s", width, over)
-				}
+				narrow(t, tab)
 			}
 			accessible(t, tab, "light, 390 px")
 		})
+	}
+}
+
+// narrow holds a page to the width of its window.
+func narrow(t *testing.T, tab *chrome.Tab) {
+	t.Helper()
+	if over := tab.Overflow(); over != "" {
+		t.Errorf("it scrolls sideways: %s", over)
 	}
 }
 

@@ -13,9 +13,9 @@ type wrong struct {
 	name, path string
 	first      []string          // to press before
 	fill       map[string]string // by the fields' labels
-	send       string // the button; "": Enter
-	says       []string // at the field
-	lost       []string // fields that a page never sends back
+	send       string            // the button; "": Enter
+	says       []string          // at the field
+	lost       []string          // fields that a page never sends back
 }
 
 var wrongForms = []wrong{

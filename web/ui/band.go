@@ -38,6 +38,9 @@ func (b Band) height() float64 {
 	return 236
 }
 
+// endsAt is where on the axis a word would run into the one at its end.
+const endsAt = 0.95
+
 func (b Band) base() float64 { return b.height() - bandBottom }
 
 func (b Band) scale() Scale {

@@ -51,12 +51,19 @@ axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22
 	return out
 }
 
-// Picture is the whole page as a PNG.
+// Picture is the whole page as a PNG, in a window as tall as the page, so that
+// what keeps to the window's edge is at the page's.
 func (tab *Tab) Picture() []byte {
 	tab.t.Helper()
+	var box struct{ Width, Height int64 }
+	tab.JS(`{Width: innerWidth, Height: Math.max(innerHeight, document.documentElement.scrollHeight)}`, &box)
+	if err := tab.do(chromedp.EmulateViewport(box.Width, min(box.Height, 16_000))); err != nil {
+		tab.t.Fatal(err)
+	}
+	tab.Settle()
 	ctx, done := context.WithTimeout(tab.ctx, patience)
 	defer done()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		tab.t.Fatal(err)
 	}
