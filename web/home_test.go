@@ -172,3 +172,21 @@ func TestATileThatFailsLeavesTheRest(t *testing.T) {
 	tile.hasNot(t, "could not be read", "<html")
 	a.hasNot(t, "permission denied", "requests</b>")
 }
+
+// A figure without its unit, or a time without its zone, is none.
+func TestEveryChartSaysItsUnitItsZoneAndAsOfWhen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	s.store(event(made.Tenant.ID, noon.Add(-90*time.Second)))
+	for path, unit := range map[string]string{
+		"/": "requests an hour", "/?unit=tokens&flow=60m": "tokens a minute", "/?flow=30d": "requests a day", "/requests": "calls in 15 minutes",
+		"/usage": "tokens an hour", "/usage?show=refused&range=30d": "calls refused a day", "/usage?show=billed": "EUR billed an hour",
+	} {
+		a := s.get(path, session)
+		a.has(t, `<p class="unit">`+unit+", times in CET</p>", "as of 13:00:00")
+		if t.Failed() {
+			t.Fatal(path)
+		}
+	}
+}

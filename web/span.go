@@ -20,6 +20,14 @@ type span struct {
 // spans are the ranges that pages offer, in order.
 var spans = []struct{ Key, Words string }{{"today", "Today"}, {"7d", "7 d"}, {"30d", "30 d"}, {"month", "Month"}, {"dates", "Dates"}}
 
+// eachWords are what a figure of one bucket is per.
+var eachWords = map[usage.Bucket]string{usage.Minute: "a minute", usage.Quarter: "in 15 minutes", usage.Hour: "an hour", usage.Day: "a day"}
+
+// unitWords say what a chart counts, per what, and the zone of its times.
+func unitWords(unit string, each usage.Bucket, now time.Time) string {
+	return unit + " " + eachWords[each] + ", times in " + now.Format("MST")
+}
+
 // bucketWords name the buckets that can be chosen.
 var bucketWords = []struct {
 	Bucket usage.Bucket

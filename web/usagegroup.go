@@ -98,6 +98,17 @@ func (u usagePage) value(s usage.Sums) float64 {
 	return float64(s.Tokens.Total())
 }
 
+// unit is what is shown, as the chart says it.
+func (u usagePage) unit() string {
+	switch u.Show {
+	case "refused":
+		return "calls refused"
+	case "billed":
+		return u.Tenant.Currency + " billed"
+	}
+	return u.Show
+}
+
 // said is the measure of s with its unit.
 func (u usagePage) said(s usage.Sums) string {
 	switch u.Show {
