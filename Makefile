@@ -2,7 +2,7 @@
 
 tool := go tool -modfile=tools/go.mod
 
-.PHONY: help run demo-data build test test-sdk test-browser screenshots soak check fmt generate clean
+.PHONY: help run demo-data build test test-sdk test-browser screenshots soak bench-limits check fmt generate clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,6 +38,9 @@ screenshots: ## every page at three widths in both themes, into screenshots/
 soak: ## long random tests
 	@scripts/setup.sh test
 	@scripts/test.sh -tags soak -run Soak -timeout 60m -count 1 ./...
+
+bench-limits: ## the limits engine against its peers, in one run
+	@go test -run '^$$' -bench . -benchtime 200000x ./internal/limits
 
 check: ## format, vet, lint, generated code, modules
 	@scripts/check.sh

@@ -57,15 +57,22 @@ func (b *bucket) refill(now int64, in *rooms) {
 	if b.rate == 0 {
 		return
 	}
-	if full := b.full(); b.level == full && b.used == 0 {
+	missing := b.headroom()
+	if missing == 0 && b.used == 0 {
 		return
+	}
+	if elapsed < days { // no product of it overflows
+		b.level += min(elapsed*b.rate, missing)
 	} else if elapsed >= b.untilFull() {
-		b.level = full
+		b.level = b.full()
 	} else {
 		b.level += elapsed * b.rate
 	}
 	b.rises(in)
 }
+
+// days is six days, in ms; times the largest rate it is below 2^63.
+const days = 1 << 29
 
 // rises notes that the level came up by itself.
 func (b *bucket) rises(in *rooms) {

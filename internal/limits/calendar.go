@@ -38,7 +38,7 @@ func plain(kind Window, ms int64, zone *time.Location) window {
 }
 
 func (c *calendar) touch(r *rule, wallMS int64) {
-	c.amount = r.limit.Amount
+	c.amount = r.amount
 	if wallMS >= c.end {
 		c.turn(r, wallMS)
 	}
@@ -55,6 +55,9 @@ func (c *calendar) turn(r *rule, wallMS int64) {
 
 // fits tells whether cost and what others ask for before it are left.
 func (c *calendar) fits(cost, ahead sum) bool {
+	if c.used.pico|cost.pico|ahead.pico == 0 {
+		return c.used.n+cost.n+ahead.n <= c.amount
+	}
 	return !c.used.plus(cost).plus(ahead).above(c.amount)
 }
 

@@ -58,6 +58,9 @@ const (
 // Check returns a field for every count that is negative or absurd; its pointers
 // are members of a usage object ("/input_tokens").
 func (c Cost) Check() []fault.Field {
+	if c.sane() {
+		return nil
+	}
 	var wrong []fault.Field
 	within := func(pointer string, n, most int64) {
 		if n < 0 || n > most {
@@ -83,6 +86,15 @@ func (c Cost) Check() []fault.Field {
 		})
 	}
 	return wrong
+}
+
+// sane tells whether nothing is wrong, in no time.
+func (c *Cost) sane() bool {
+	t := &c.Tokens
+	return uint64(c.Requests) <= maxCount && uint64(c.Units) <= maxUnits &&
+		uint64(c.ChargePico) <= MaxPico && uint64(c.ProviderPico) <= MaxPico &&
+		uint64(t.Input) <= maxCount && uint64(t.CachedInput) <= maxCount && uint64(t.CacheWrite) <= maxCount &&
+		uint64(t.Output) <= maxCount && uint64(t.Reasoning) <= maxCount && t.Total() <= maxCount
 }
 
 // Cost is what a call of c is charged by this limit: ceil(Σ tokens × weight / 1000)

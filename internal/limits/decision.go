@@ -176,11 +176,10 @@ const (
 // books: the actual amounts, or where Late, the signed differences from what
 // stayed charged when it expired.
 type Outcome struct {
-	State       string
-	First       bool // this call decided it; false: it stood already
-	Late        bool // it had expired before
-	Actual      Cost
-	Charges     []Charge
-	States      []State // now; of ledgers that are still kept
-	Reservation Reservation
+	State   string
+	First   bool // this call decided it; false: it stood already
+	Late    bool // it had expired before
+	Actual  Cost
+	Charges []Charge
+	States  []State // now; of ledgers that are still kept
 }

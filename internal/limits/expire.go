@@ -103,12 +103,8 @@ func (t *tenant) tidy(r ref, at *instant) {
 	switch i := r.place(); r.kind() {
 	case kindBucket:
 		idle = t.buckets.at(i).idle(at.ms, &t.rooms)
-	case kindMinute:
-		s := t.minutes.at(i).slider()
-		s.touch(s.amount, at.ms)
-		idle = s.used == 0
-	case kindRolling:
-		s := t.rollings.at(i).slider()
+	case kindMinute, kindRolling:
+		s := t.slider(r)
 		s.touch(s.amount, at.ms)
 		idle = s.used == 0
 	case kindCalendar:

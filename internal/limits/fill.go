@@ -10,10 +10,8 @@ func (t *tenant) fill(s *State, r ref, at *instant) {
 		b := t.buckets.at(i)
 		s.add(b.taken(), b.held, b.ceiling)
 		s.full(at, b.untilFull())
-	case kindMinute:
-		t.minutes.at(i).slider().fill(s, at)
-	case kindRolling:
-		t.rollings.at(i).slider().fill(s, at)
+	case kindMinute, kindRolling:
+		t.slider(r).fill(s, at)
 	case kindCalendar:
 		c := t.calendars.at(i)
 		s.add(c.used.up(), c.held.up(), c.amount)
@@ -85,10 +83,8 @@ func (t *tenant) look(c *charge, at *instant) (time.Duration, bool) {
 	switch i := c.ref.place(); c.rule.kind {
 	case kindBucket:
 		ms = t.buckets.at(i).wait(1, 0)
-	case kindMinute:
-		ms = t.minutes.at(i).slider().wait(1, 0, at.ms)
-	case kindRolling:
-		ms = t.rollings.at(i).slider().wait(1, 0, at.ms)
+	case kindMinute, kindRolling:
+		ms = t.slider(c.ref).wait(1, 0, at.ms)
 	case kindCalendar:
 		l := t.calendars.at(i)
 		if l.amount == 0 {

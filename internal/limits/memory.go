@@ -146,10 +146,8 @@ func (t *tenant) fresh(r *rule, id ident, at *instant) ref {
 		if !spent {
 			b.level = b.full()
 		}
-	case kindMinute:
-		t.minutes.at(i).slider().begin(r.limit.Amount, since, spent)
-	case kindRolling:
-		t.rollings.at(i).slider().begin(r.limit.Amount, since, spent)
+	case kindMinute, kindRolling:
+		t.slider(l).begin(r.limit.Amount, since, spent)
 	case kindCalendar:
 		c := t.calendars.at(i)
 		c.window, c.amount = windowAt(&r.limit, at.wallMS, r.zone), r.limit.Amount

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"time"
 
 	"weir/internal/fault"
 )
@@ -55,7 +56,8 @@ func (w *work) move(c *call, n Next) (Decision, []unloaded, error) {
 		return Decision{}, nil, fault.New(fault.Conflict, "reservation_moved", "This attempt is not the one that runs, or it ended with other figures.")
 	}
 	w.model, w.user, w.userKnown = c.model, c.user, c.user != ""
-	chosen, _, ready := w.choose(n.Plan, n.Candidates, c.estimate, n.EndUser)
+	w.figures = c.estimate.figures()
+	chosen, _, ready := w.choose(n.Plan, n.Candidates, &c.estimate, n.EndUser)
 	if !ready {
 		return Decision{}, append([]unloaded(nil), w.windows...), nil
 	}
@@ -64,14 +66,18 @@ func (w *work) move(c *call, n Next) (Decision, []unloaded, error) {
 	}
 	w.done()
 	w.endAttempt(c, n.Ended)
-	chosen, provider, _ := w.choose(n.Plan, n.Candidates, c.estimate, n.EndUser)
-	d := Decision{Admitted: chosen >= 0, Candidate: chosen, At: wall(w.at.micros), ExpiresAt: wall(c.expires)}
+	chosen, provider, _ := w.choose(n.Plan, n.Candidates, &c.estimate, n.EndUser)
+	v := decision{candidate: chosen}
+	v.conclude(verdict{}, provider)
+	d := Decision{
+		Admitted: chosen >= 0, Candidate: chosen, At: wall(w.at.micros), ExpiresAt: wall(c.expires),
+		ProviderFull: chosen < 0, TooLarge: v.tooLarge, RetryAfter: time.Duration(v.wait) * time.Microsecond,
+	}
 	if chosen >= 0 {
 		c.served, c.candidate = n.Candidates[chosen].Model, chosen
 		w.take(c, w.chosen)
 		d.States = w.states(nil, w.chosen)
 	} else {
-		d.refuse(verdict{}, provider)
 		d.Violations = w.violations(w.chosen)
 	}
 	d.Reservation = c.reservation(w.t.id)

@@ -27,14 +27,13 @@ func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
 	defer w.put()
 	d, err := m.decide(ctx, &r, w)
 	if err != nil {
-		return d, err
+		return Decision{}, err
 	}
 	defer w.unlock()
-	if d.Again {
+	if d.again {
 		return w.t.again(&r, &w.at)
 	}
-	w.tell(&d, r.Candidates)
-	return d, nil
+	return w.told(d, r.Candidates), nil
 }
 
 // unlock ends a decision that has been told.
@@ -43,51 +42,75 @@ func (w *work) unlock() {
 	w.t.mu.Unlock()
 }
 
-// tell fills in what a decision says of the ledgers.
-func (w *work) tell(d *Decision, candidates []Candidate) {
-	if !d.Admitted {
-		if d.ProviderFull {
-			d.Violations = w.violations(w.chosen)
+// decision is a Decision before anything is told of ledgers.
+type decision struct {
+	admitted, again, tooLarge, providerFull bool
+	candidate                               int
+	wait                                    int64 // µs
+}
+
+// told is a decision with what it says of the ledgers.
+func (w *work) told(d decision, candidates []Candidate) Decision {
+	out := Decision{
+		Admitted: d.admitted, Candidate: d.candidate, At: wall(w.at.micros), TooLarge: d.tooLarge, ProviderFull: d.providerFull,
+		RetryAfter: time.Duration(d.wait) * time.Microsecond,
+	}
+	if !d.admitted {
+		if d.providerFull {
+			out.Violations = w.violations(w.chosen)
 		} else {
-			d.Violations = w.violations(w.plan)
+			out.Violations = w.violations(w.plan)
 		}
 	}
-	d.States = w.states(nil, w.plan)
-	if d.Admitted && d.Candidate >= 0 {
-		w.served = candidates[d.Candidate].Model
-		d.States = w.states(d.States, w.chosen)
+	n := w.plan.to
+	if d.admitted && d.candidate >= 0 {
+		n += w.chosen.to - w.chosen.from
 	}
-	if d.Reservation.ID != uuid.Nil {
-		d.Reservation = w.t.calls[d.Reservation.ID].reservation(w.t.id)
+	out.States = w.states(make([]State, 0, n), w.plan)
+	if d.admitted && d.candidate >= 0 {
+		w.served = candidates[d.candidate].Model
+		out.States = w.states(out.States, w.chosen)
 	}
+	if w.id != uuid.Nil {
+		c := w.t.calls[w.id]
+		out.Reservation, out.ExpiresAt = c.reservation(w.t.id), wall(c.expires)
+	}
+	return out
 }
 
 // decide is Reserve without telling of ledgers. Unless there is an error, it
 // leaves the tenant locked.
-func (m *Memory) decide(ctx context.Context, r *Request, w *work) (Decision, error) {
+func (m *Memory) decide(ctx context.Context, r *Request, w *work) (decision, error) {
 	if err := r.check(); err != nil {
-		return Decision{}, err
+		return decision{}, err
 	}
 	for {
 		m.begin(w, r.Tenant, r.Plan)
 		if !r.DryRun && r.ID != uuid.Nil && w.t.calls[r.ID] != nil {
-			return Decision{Again: true}, nil
+			return decision{again: true}, nil
 		}
 		d, ready := w.decide(r)
 		if ready {
-			return w.keep(r, d)
+			if !d.admitted || r.DryRun {
+				return d, nil
+			}
+			if err := w.keep(r, d.candidate); err != nil {
+				w.unlock()
+				return decision{}, err
+			}
+			return d, nil
 		}
 		missing := append([]unloaded(nil), w.windows...)
 		w.unlock()
 		if err := m.load(ctx, w.t, missing); err != nil {
-			return Decision{}, err
+			return decision{}, err
 		}
 	}
 }
 
 func (r *Request) check() error {
-	if wrong := r.Estimate.Check(); wrong != nil {
-		return fault.InvalidFields(wrong...)
+	if !r.Estimate.sane() {
+		return fault.InvalidFields(r.Estimate.Check()...)
 	}
 	if err := checkSets(r.Plan, r.Candidates); err != nil {
 		return err
@@ -124,58 +147,59 @@ func checkTTL(ttl time.Duration) error {
 
 // decide judges the plan, and the candidates in their order. It is false where
 // windows have to be loaded first.
-func (w *work) decide(r *Request) (Decision, bool) {
-	w.model = r.Model
+func (w *work) decide(r *Request) (decision, bool) {
+	w.model, w.figures = r.Model, r.Estimate.figures()
 	for _, s := range r.Plan {
-		w.askAll(s, r, len(r.Candidates) > 0)
+		if s != nil {
+			w.askPlan(s, r)
+		}
 	}
 	w.plan = span{0, len(w.list)}
 	v, ready := w.judge(w.plan)
-	chosen, provider, readyToo := w.choose(r.Plan, r.Candidates, r.Estimate, r.EndUser)
-	d := Decision{Candidate: -1, At: wall(w.at.micros)}
-	if !ready || !readyToo {
-		return d, false
+	d := decision{candidate: -1}
+	if len(r.Candidates) == 0 {
+		d.conclude(v, verdict{})
+		return d, ready
 	}
-	if !v.refuses && !provider.refuses {
-		d.Admitted, d.Candidate = true, chosen
-		return d, true
+	chosen, provider, readyToo := w.choose(r.Plan, r.Candidates, &r.Estimate, r.EndUser)
+	if d.conclude(v, provider); d.admitted {
+		d.candidate = chosen
 	}
-	d.refuse(v, provider)
-	return d, true
+	return d, ready && readyToo
 }
 
-// askAll adds what a set of the plan asks. With candidates, what counts the
+// askPlan adds what a set of the plan asks. With candidates, what counts the
 // provider's price is theirs.
-func (w *work) askAll(s *Set, r *Request, candidates bool) {
-	if s == nil {
-		return
-	}
+func (w *work) askPlan(s *Set, r *Request) {
+	mayShare := w.mayShare(s)
 	for i := range s.rules {
 		rule := &s.rules[i]
-		if rule.provider && candidates || !rule.applies(r.Model) {
+		if !rule.plain {
+			if !rule.applies(r.Model) {
+				continue
+			}
+			w.know(rule, r.EndUser)
+		}
+		if rule.provider && len(r.Candidates) > 0 {
 			continue
 		}
-		w.know(rule, r.EndUser)
-		w.ask(rule, r.Model, &r.Estimate, false)
+		w.ask(rule, r.Model, &r.Estimate, false, mayShare)
 	}
 }
 
 // choose is the first candidate that fits, or the verdict on the one that would
 // fit soonest, whose charges are w.chosen. Without candidates the provider has
 // nothing to say.
-func (w *work) choose(plan []*Set, candidates []Candidate, cost Cost, endUser string) (int, verdict, bool) {
+func (w *work) choose(plan []*Set, candidates []Candidate, estimate *Cost, endUser string) (int, verdict, bool) {
 	var best verdict
 	var bestSpan span
 	ready := true
+	planScopes := w.scopes
 	for i := range candidates {
 		c := &candidates[i]
-		cost.ProviderPico = c.ProviderPico
-		w.served = c.Model
+		w.served, w.scopes = c.Model, planScopes
 		w.chosen = span{from: len(w.list)}
-		for _, s := range plan {
-			w.askProvider(s, c.Model, &cost, endUser, true)
-		}
-		w.askProvider(c.Limits, c.Model, &cost, endUser, false)
+		w.askCandidate(plan, c, estimate, endUser)
 		w.chosen.to = len(w.list)
 		v, known := w.judge(w.chosen)
 		if ready = ready && known; known && !v.refuses {
@@ -189,45 +213,57 @@ func (w *work) choose(plan []*Set, candidates []Candidate, cost Cost, endUser st
 	return -1, best, ready
 }
 
-// askProvider adds what a set asks of a candidate; of a plan's, what counts the
-// provider's price.
-func (w *work) askProvider(s *Set, model string, c *Cost, endUser string, ofPlan bool) {
-	if s == nil {
-		return
+// askCandidate adds a candidate's part: its own limits, and of the plan's what
+// counts the provider's price.
+func (w *work) askCandidate(plan []*Set, c *Candidate, estimate *Cost, endUser string) {
+	cost := *estimate
+	cost.ProviderPico = c.ProviderPico
+	for _, s := range plan {
+		if s != nil && s.spends {
+			w.askProvider(s, &cost, endUser, true)
+		}
 	}
+	if c.Limits != nil {
+		w.askProvider(c.Limits, &cost, endUser, false)
+	}
+}
+
+func (w *work) askProvider(s *Set, c *Cost, endUser string, ofPlan bool) {
+	mayShare := w.mayShare(s)
 	for i := range s.rules {
 		rule := &s.rules[i]
-		asked := model
+		asked := w.served
 		if ofPlan {
 			if !rule.provider {
 				continue
 			}
 			asked = w.model
 		}
-		if rule.applies(asked) {
+		if !rule.plain {
+			if !rule.applies(asked) {
+				continue
+			}
 			w.know(rule, endUser)
-			w.ask(rule, model, c, true)
 		}
+		w.ask(rule, w.served, c, true, mayShare)
 	}
 }
 
-func (d *Decision) refuse(plan, provider verdict) {
-	d.ProviderFull = !plan.refuses || provider.never && !plan.never
-	if d.TooLarge = plan.never || provider.never; !d.TooLarge {
-		d.RetryAfter = time.Duration(max(plan.wait, provider.wait)) * time.Microsecond
+func (d *decision) conclude(plan, provider verdict) {
+	if d.admitted = !plan.refuses && !provider.refuses; d.admitted {
+		return
+	}
+	d.providerFull = !plan.refuses || provider.never && !plan.never
+	if d.tooLarge = plan.never || provider.never; !d.tooLarge {
+		d.wait = max(plan.wait, provider.wait)
 	}
 }
 
-// keep charges every ledger of an admitted call and keeps the reservation. An
-// error has unlocked the tenant.
-func (w *work) keep(r *Request, d Decision) (Decision, error) {
-	if !d.Admitted || r.DryRun {
-		return d, nil
-	}
+// keep charges every ledger of an admitted call and keeps the reservation.
+func (w *work) keep(r *Request, candidate int) error {
 	t := w.t
 	if len(t.open) >= t.memory.maxOpen || !w.room(w.plan, w.chosen) {
-		w.unlock()
-		return Decision{}, out(errCrowded)
+		return out(errCrowded)
 	}
 	c := t.newCall()
 	c.id, c.model, c.user, c.at, c.estimate, c.forget = r.ID, r.Model, w.user, w.at.micros, r.Estimate, r.Forget
@@ -238,16 +274,16 @@ func (w *work) keep(r *Request, d Decision) (Decision, error) {
 	if r.TTL > 0 {
 		ttl = r.TTL
 	}
-	c.expires, c.candidate = c.at+ttl.Microseconds(), d.Candidate
+	c.expires, c.candidate = c.at+ttl.Microseconds(), candidate
 	w.take(c, w.plan)
-	if d.Candidate >= 0 {
-		c.served = r.Candidates[d.Candidate].Model
+	if candidate >= 0 {
+		c.served = r.Candidates[candidate].Model
 		w.take(c, w.chosen)
 	}
 	t.calls[c.id] = c
 	t.put(&t.open, c, c.expires)
-	d.ExpiresAt, d.Reservation.ID = wall(c.expires), c.id
-	return d, nil
+	w.id = c.id
+	return nil
 }
 
 // room tells whether the tenant may have the ledgers that were made. When it has
@@ -346,13 +382,14 @@ func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mod
 	}
 	w := works.Get().(*work)
 	defer w.put()
+	var none Cost
 	for {
 		m.begin(w, tenant, nil)
-		w.model = model
+		w.model, w.figures = model, none.figures()
 		for i := range set.rules {
 			r := &set.rules[i]
 			if !r.user && (model == "" && !r.each || model != "" && r.applies(model)) {
-				w.ask(r, model, &Cost{}, false)
+				w.ask(r, model, &none, false, true)
 			}
 		}
 		w.plan = span{0, len(w.list)}

@@ -116,12 +116,8 @@ func (t *tenant) settle(h *hold, actual sum, at *instant) {
 	switch i := h.ref.place(); h.ref.kind() {
 	case kindBucket:
 		t.buckets.at(i).settle(h, actual.n, at.ms, &t.rooms)
-	case kindMinute:
-		s := t.minutes.at(i).slider()
-		s.touch(s.amount, at.ms)
-		s.settle(h, actual.n)
-	case kindRolling:
-		s := t.rollings.at(i).slider()
+	case kindMinute, kindRolling:
+		s := t.slider(h.ref)
 		s.touch(s.amount, at.ms)
 		s.settle(h, actual.n)
 	case kindCalendar:
@@ -156,12 +152,8 @@ func (t *tenant) settleLost(h *hold, actual sum, at *instant) {
 		b := t.buckets.at(i)
 		b.refill(at.ms, &t.rooms)
 		b.spend(more, &t.rooms)
-	case kindMinute:
-		s := t.minutes.at(i).slider()
-		s.touch(s.amount, at.ms)
-		s.add(s.now, more)
-	case kindRolling:
-		s := t.rollings.at(i).slider()
+	case kindMinute, kindRolling:
+		s := t.slider(r)
 		s.touch(s.amount, at.ms)
 		s.add(s.now, more)
 	}
@@ -182,7 +174,7 @@ func (t *tenant) left(h *hold, at *instant) bool {
 }
 
 func (t *tenant) outcome(c *call, at *instant) Outcome {
-	o := Outcome{State: StateSettled, Late: c.late, Actual: c.actual, Reservation: c.reservation(t.id)}
+	o := Outcome{State: StateSettled, Late: c.late, Actual: c.actual}
 	if c.phase == cancelled {
 		o.State = StateCancelled
 	}

@@ -16,6 +16,14 @@ const (
 
 func (s *slab[T]) at(i uint32) *T { return &s.chunks[i>>chunkBits][i&(chunkLen-1)] }
 
+// peek is the value at a place that may not be there.
+func (s *slab[T]) peek(i uint32) *T {
+	if i >= s.n {
+		return nil
+	}
+	return s.at(i)
+}
+
 // take is the place of a zero value.
 func (s *slab[T]) take() uint32 {
 	if n := len(s.free); n > 0 {

@@ -62,10 +62,10 @@ type tenant struct {
 // begin reads the clock once for one operation and ends the leases that are
 // over. The lock is held.
 func (t *tenant) begin(now time.Time) instant {
-	raw := t.memory.line(now)
+	raw, micros := t.memory.line(now), now.UnixMicro()
 	t.latest = max(t.latest, raw)
-	t.latestWall = max(t.latestWall, now.UnixMilli())
-	at := instant{micros: now.UnixMicro(), wallMS: t.latestWall, ms: t.latest, behind: t.latest - raw}
+	t.latestWall = max(t.latestWall, floorDiv(micros, 1000))
+	at := instant{micros: micros, wallMS: t.latestWall, ms: t.latest, behind: t.latest - raw}
 	for len(t.open) > 0 && t.open[0].expires <= at.micros {
 		c := heap.Pop(&t.open).(*call)
 		c.phase = lapsed
@@ -108,6 +108,14 @@ func (t *tenant) head(r ref) *head {
 		}
 	}
 	return nil
+}
+
+// slider is the sliding ledger at r.
+func (t *tenant) slider(r ref) slider {
+	if r.kind() == kindMinute {
+		return t.minutes.at(r.place()).slider()
+	}
+	return t.rollings.at(r.place()).slider()
 }
 
 // is tells whether the ledger of id is at r.
@@ -195,10 +203,8 @@ func (t *tenant) charge(h *hold) {
 	switch i := h.ref.place(); h.ref.kind() {
 	case kindBucket:
 		t.buckets.at(i).charge(h, &t.rooms)
-	case kindMinute:
-		t.minutes.at(i).slider().charge(h)
-	case kindRolling:
-		t.rollings.at(i).slider().charge(h)
+	case kindMinute, kindRolling:
+		t.slider(h.ref).charge(h)
 	case kindCalendar:
 		t.calendars.at(i).charge(h)
 	case kindGauge:
@@ -214,10 +220,8 @@ func (t *tenant) lapse(h *hold) {
 	switch i := h.ref.place(); h.ref.kind() {
 	case kindBucket:
 		t.buckets.at(i).lapse(h)
-	case kindMinute:
-		t.minutes.at(i).slider().lapse(h)
-	case kindRolling:
-		t.rollings.at(i).slider().lapse(h)
+	case kindMinute, kindRolling:
+		t.slider(h.ref).lapse(h)
 	case kindCalendar:
 		t.calendars.at(i).lapse(h)
 	case kindGauge:

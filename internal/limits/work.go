@@ -29,12 +29,15 @@ type work struct {
 	at      instant
 	list    []charge // the plan's, then each candidate's
 	plan    span
-	chosen  span // of the candidate that fits, or would fit soonest
+	chosen  span   // of the candidate that fits, or would fit soonest
+	scopes  uint32 // of the sets that were asked
 	windows []unloaded
+	figures figures // of the call
 
 	model, user string // of the call; user is a hash
 	served      string // of the candidate at hand
 	userKnown   bool
+	id          uuid.UUID // of the reservation that was made
 }
 
 type span struct{ from, to int }
@@ -69,46 +72,71 @@ func (w *work) done() {
 			w.t.give(c.ref)
 		}
 	}
-	w.list, w.windows = w.list[:0], w.windows[:0]
+	w.list, w.windows, w.scopes = w.list[:0], w.windows[:0], 0
 }
 
 // put is the end of the work.
 func (w *work) put() {
-	*w = work{list: w.list[:0], windows: w.windows[:0]}
+	w.t, w.scopes, w.userKnown, w.id = nil, 0, false, uuid.Nil
+	w.plan, w.chosen = span{}, span{}
+	w.model, w.user, w.served = "", "", ""
 	works.Put(w)
 }
 
 // ask adds what a call of cost c asks by one rule. Where two limits of one call
 // share a ledger, the smaller stands for both, and one that enforces for one
 // that does not. A candidate adds nothing to a ledger of the plan.
-func (w *work) ask(r *rule, model string, c *Cost, candidate bool) {
+func (w *work) ask(r *rule, model string, c *Cost, candidate, mayShare bool) {
 	id := r.id
 	if r.named() {
 		var buf [512]byte
 		id = identify(r.appendName(buf[:0], model, w.user))
 	}
-	from := 0
-	if candidate {
-		from = w.chosen.from
+	if mayShare && w.shared(r, id, c, candidate) {
+		return
 	}
+	if len(w.list) == cap(w.list) {
+		w.list = slices.Grow(w.list, 16)
+	}
+	w.list = w.list[:len(w.list)+1]
+	a := &w.list[len(w.list)-1]
+	a.rule, a.id = r, id
+	if r.flat {
+		a.cost = sum{n: w.figures[r.counts]}
+	} else {
+		a.cost = r.cost(c)
+	}
+	a.ref, a.wait, a.candidate, a.others, a.made, a.refuses, a.never = 0, 0, candidate, false, false, false, false
+}
+
+// shared tells whether the ledger is charged by another limit of the call.
+func (w *work) shared(r *rule, id ident, c *Cost, candidate bool) bool {
 	for i := range w.list {
 		o := &w.list[i]
-		if o.id != id || i >= w.plan.to && i < from {
+		if o.id != id || candidate && i >= w.plan.to && i < w.chosen.from {
 			continue
 		}
 		if o.candidate == candidate && tighter(r, o.rule) {
 			o.rule, o.cost = r, r.cost(c)
 		}
-		return
+		return true
 	}
-	w.list = append(w.list, charge{rule: r, id: id, cost: r.cost(c), candidate: candidate})
+	return false
+}
+
+// mayShare tells whether a rule of the set may share a ledger with another one
+// that was asked, and notes that the set is asked.
+func (w *work) mayShare(s *Set) bool {
+	may := s.doubled || w.scopes&s.scopes != 0
+	w.scopes |= s.scopes
+	return may
 }
 
 func tighter(r, than *rule) bool {
-	if r.limit.Mode != than.limit.Mode {
-		return r.limit.Mode == ModeEnforce
+	if r.shadow != than.shadow {
+		return than.shadow
 	}
-	return r.limit.Amount < than.limit.Amount
+	return r.amount < than.amount
 }
 
 // know works out the hash of the end user, if a rule asks for it.
@@ -118,75 +146,102 @@ func (w *work) know(r *rule, endUser string) {
 	}
 }
 
-// locate finds the ledger of a charge.
+// locate finds the ledger of a charge, which its rule does not know.
 func (t *tenant) locate(c *charge) {
 	r := c.rule
-	if r.named() {
-		c.ref = t.index[c.id]
-		if c.ref == 0 && t.families.size(r.id) >= t.memory.maxNames {
-			c.id, c.others = r.others, true
-			c.ref = t.index[c.id]
+	if c.ref = t.index[c.id]; c.ref != 0 {
+		if !r.named() {
+			r.hint.Store(uint32(c.ref))
 		}
 		return
 	}
-	if hint := ref(r.hint.Load()); hint != 0 && t.is(hint, c.id) {
-		c.ref = hint
-		return
+	if r.named() && t.families.size(r.id) >= t.memory.maxNames {
+		c.id, c.others = r.others, true
+		c.ref = t.index[c.id]
 	}
-	if c.ref = t.index[c.id]; c.ref != 0 {
-		r.hint.Store(uint32(c.ref))
+}
+
+// find finds the ledger of a charge or makes it. It is false where a window has
+// to be loaded first.
+func (w *work) find(c *charge) bool {
+	if w.t.locate(c); c.ref == 0 {
+		return w.make(c)
 	}
+	if c.ref.kind() != c.rule.kind {
+		w.t.convert(c, &w.at)
+	}
+	return true
 }
 
 // weigh brings the ledger of a charge up to the instant and to the limit as it
 // is now, and finds how long the charge would wait. ahead is what others ask for
-// before it. It is false where a window has to be loaded first.
+// before it. It is false where a window has to be loaded first. The ledger is
+// where its rule found it last, or else in the index.
 func (w *work) weigh(c *charge, ahead sum) bool {
-	t := w.t
-	if t.locate(c); c.ref == 0 {
-		if !w.make(c) {
+	t, r, now := w.t, c.rule, w.at.ms
+	c.ref = ref(r.hint.Load())
+	if c.ref.kind() != r.kind && !w.find(c) {
+		return false
+	}
+	var ms int64
+	switch r.kind {
+	case kindBucket:
+		b := t.buckets.peek(c.ref.place())
+		if b == nil || b.id != c.id {
+			if !w.find(c) {
+				return false
+			}
+			b = t.buckets.at(c.ref.place())
+		}
+		b.touch(r.amount, r.ceiling, now, &t.rooms)
+		ms = b.wait(c.cost.n, ahead.n)
+	case kindMinute, kindRolling:
+		if !t.is(c.ref, c.id) && !w.find(c) {
 			return false
 		}
-	} else if c.ref.kind() != c.rule.kind {
-		t.convert(c, &w.at)
-	}
-	r, now := c.rule, w.at.ms
-	var ms int64
-	switch i := c.ref.place(); r.kind {
-	case kindBucket:
-		b := t.buckets.at(i)
-		b.touch(r.limit.Amount, r.ceiling, now, &t.rooms)
-		ms = b.wait(c.cost.n, ahead.n)
-	case kindMinute:
-		s := t.minutes.at(i).slider()
-		s.touch(r.limit.Amount, now)
-		ms = s.wait(c.cost.n, ahead.n, now)
-	case kindRolling:
-		s := t.rollings.at(i).slider()
-		s.touch(r.limit.Amount, now)
+		s := t.slider(c.ref)
+		s.touch(r.amount, now)
 		ms = s.wait(c.cost.n, ahead.n, now)
 	case kindCalendar:
-		l := t.calendars.at(i)
-		l.touch(r, w.at.wallMS)
-		if c.cost.above(l.amount) {
-			ms = never
-		} else if !l.fits(c.cost, ahead) {
-			c.refuses, c.wait = true, l.end*1000-w.at.micros
+		l := t.calendars.peek(c.ref.place())
+		if l == nil || l.id != c.id {
+			if !w.find(c) {
+				return false
+			}
+			l = t.calendars.at(c.ref.place())
+		}
+		if l.touch(r, w.at.wallMS); l.fits(c.cost, ahead) {
 			return true
+		}
+		if ms = never; !c.cost.above(l.amount) {
+			ms = c.until(l.end*1000 - w.at.micros)
 		}
 	case kindGauge:
-		g := t.gauges.at(i)
-		g.amount = r.limit.Amount
+		g := t.gauges.peek(c.ref.place())
+		if g == nil || g.id != c.id {
+			if !w.find(c) {
+				return false
+			}
+			g = t.gauges.at(c.ref.place())
+		}
+		g.amount = r.amount
 		if ms = g.wait(c.cost.n, ahead.n); ms == slotWait {
-			c.refuses, c.wait = true, slotWait*1000
-			return true
+			ms = c.until(slotWait * 1000)
 		}
 	}
-	c.refuses, c.never = ms != 0, ms == never
-	if c.refuses && !c.never {
-		c.wait = (ms + w.at.behind) * 1000
+	if ms != 0 {
+		c.refuses, c.never = true, ms == never
+		if !c.never {
+			c.wait = (ms + w.at.behind) * 1000
+		}
 	}
 	return true
+}
+
+// until refuses a charge for a time in µs of the caller's own clock.
+func (c *charge) until(micros int64) int64 {
+	c.refuses, c.wait = true, micros
+	return 0
 }
 
 // make is a ledger for a charge that has none. It is kept only if the call is
@@ -225,7 +280,7 @@ type verdict struct {
 }
 
 func (v *verdict) add(c *charge) {
-	if c.refuses && c.rule.limit.Mode == ModeEnforce {
+	if !c.rule.shadow {
 		v.refuses = true
 		v.never = v.never || c.never
 		v.wait = max(v.wait, c.wait)
@@ -245,11 +300,12 @@ func (v verdict) sooner(w verdict) bool {
 func (w *work) judge(s span) (v verdict, ready bool) {
 	ready = true
 	for i := s.from; i < s.to; i++ {
-		if !w.weigh(&w.list[i], sum{}) {
+		c := &w.list[i]
+		if !w.weigh(c, sum{}) {
 			ready = false
-			continue
+		} else if c.refuses {
+			v.add(c)
 		}
-		v.add(&w.list[i])
 	}
 	return v, ready
 }
@@ -270,7 +326,7 @@ func (w *work) violation(c *charge) State {
 
 func (w *work) violations(s span) (list []State) {
 	for i := s.from; i < s.to; i++ {
-		if c := &w.list[i]; c.refuses && c.rule.limit.Mode == ModeEnforce {
+		if c := &w.list[i]; c.refuses && !c.rule.shadow {
 			list = append(list, w.violation(c))
 		}
 	}
@@ -281,7 +337,7 @@ func (w *work) states(list []State, s span) []State {
 	list = slices.Grow(list, s.to-s.from)
 	for i := s.from; i < s.to; i++ {
 		c := &w.list[i]
-		if c.refuses && c.rule.limit.Mode == ModeShadow {
+		if c.refuses && c.rule.shadow {
 			list = append(list, w.violation(c))
 			continue
 		}
