@@ -73,22 +73,18 @@ func on[Q, B, A any](method, path, scope, summary string, status int, f func(*Se
 			if err != nil {
 				return err
 			}
-			var q Q
-			var b B
-			if err := bindQuery(c, &q); err != nil {
-				return err
-			}
-			if err := bindBody(c, &b); err != nil {
-				return err
-			}
-			answer, err := f(s, r, q, b)
-			if err != nil {
-				return err
-			}
-			if status == http.StatusNoContent {
-				return c.NoContent(status)
-			}
-			return c.JSON(status, answer)
+			return s.once(r, func() (int, any, error) {
+				var q Q
+				var b B
+				if err := bindQuery(c, &q); err != nil {
+					return 0, nil, err
+				}
+				if err := bindBody(c, &b); err != nil {
+					return 0, nil, err
+				}
+				answer, err := f(s, r, q, b)
+				return status, answer, err
+			})
 		},
 	}
 }

@@ -42,6 +42,10 @@ type idParam struct {
 	ID string `path:"id"`
 }
 
+type onceParam struct {
+	Key string `header:"Idempotency-Key" description:"Your own id of this request, kept for 48 hours: sent again with the same body it is carried out once, and answered as before, without secrets"`
+}
+
 func describe(r *openapi31.Reflector, p endpoint) error {
 	op, err := r.NewOperationContext(p.method, pathParam.ReplaceAllString(p.path, "{$1}"))
 	if err != nil {
@@ -55,6 +59,9 @@ func describe(r *openapi31.Reflector, p endpoint) error {
 	op.AddSecurity("key")
 	if strings.Contains(p.path, ":id") {
 		op.AddReqStructure(idParam{})
+	}
+	if p.method == http.MethodPost && strings.HasPrefix(p.path, "/api/v1/") {
+		op.AddReqStructure(onceParam{})
 	}
 	if _, empty := p.query.(none); !empty {
 		op.AddReqStructure(p.query)

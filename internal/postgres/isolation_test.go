@@ -37,6 +37,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into subscriptions (tenant_id, subscription_id, customer_id, plan_version_id, status, started_at, zone) values ($1, $2, $3, $4, 'active', now(), 'UTC')`, []any{subscription, customer, version}},
 			{`insert into subscription_periods (tenant_id, subscription_id, starts_at, ends_at) values ($1, $2, now(), now() + interval '1 month')`, []any{subscription}},
 			{`insert into subscription_changes (tenant_id, subscription_id, changed_at, from_version_id, to_version_id) values ($1, $2, now(), $3, $3)`, []any{subscription, version}},
+			{`insert into idempotency_keys (tenant_id, credential_id, key_hash, request_hash, request_id, created_at) values ($1, $2, sha256('k'), sha256('r'), $2, now())`, []any{id.New()}},
 			{`insert into setup_steps (tenant_id, step) values ($1, 'plan')`, nil},
 			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
 		} {

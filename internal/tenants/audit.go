@@ -22,6 +22,9 @@ func Audit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object stri
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", action, err)
 	}
+	if err := takeClaim(ctx, tx, tenant); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1::text, 7))", tenant); err != nil {
 		return err
 	}

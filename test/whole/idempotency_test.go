@@ -1,0 +1,96 @@
+package whole
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/test/stack"
+)
+
+// post sends a POST under an Idempotency-Key.
+func post(t *testing.T, key, idempotency, path, body string) stack.Answer {
+	t.Helper()
+	req, err := weir.Request(t.Context(), "POST", path, key, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", idempotency)
+	a, err := weir.Send(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestARequestThatComesAgainUnderItsKeyIsAnsweredAsBeforeWithoutItsSecret(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	body := fmt.Sprintf(`{"kind": "customer", "customer": %q, "name": "once"}`, w.Customer)
+	first := post(t, w.ManagementKey, "a", "/api/v1/api-keys", body)
+	again := post(t, w.ManagementKey, "a", "/api/v1/api-keys", body)
+	if first.Status != 201 || again.Status != 201 || first.Text("id") != again.Text("id") || first.Text("secret") == "" || again.JSON("secret") != nil ||
+		again.Header.Get("Idempotent-Replayed") != "true" || first.Header.Get("Idempotent-Replayed") != "" {
+		t.Fatalf("first %s, again %s", first, again)
+	}
+	at := "/api/v1/api-keys/" + first.Text("id") + "/rotate"
+	rotated, same := post(t, w.ManagementKey, "r", at, `{"overlap_seconds": 60}`), post(t, w.ManagementKey, "r", at, `{"overlap_seconds": 60}`)
+	if rotated.Status != 201 || same.Status != 201 || rotated.Text("id") != same.Text("id") || same.JSON("secret") != nil {
+		t.Fatalf("rotated %s, again %s", rotated, same)
+	}
+}
+
+func TestAnIdempotencyKeyIsBoundToRouteBodyAndCredential(t *testing.T) {
+	t.Parallel()
+	w, other := weir.Setup(t, stack.Options{}), weir.Setup(t, stack.Options{})
+	if a := post(t, w.ManagementKey, "k", "/api/v1/customers", `{"name": "One"}`); a.Status != 201 {
+		t.Fatal(a)
+	}
+	for path, body := range map[string]string{"/api/v1/customers": `{"name": "Two"}`, "/api/v1/plans": `{"name": "One"}`} {
+		if a := post(t, w.ManagementKey, "k", path, body); a.Status != 422 || a.Text("code") != "idempotency_mismatch" {
+			t.Errorf("%s %s: %s", path, body, a)
+		}
+	}
+	if a := post(t, other.ManagementKey, "k", "/api/v1/customers", `{"name": "One"}`); a.Status != 201 || a.Header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("another tenant's: %s", a)
+	}
+	second := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "second", "scopes": ["*"]}`).Text("secret")
+	if a := post(t, second, "k", "/api/v1/customers", `{"name": "One"}`); a.Status != 201 || a.Header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("another credential's: %s", a)
+	}
+}
+
+func TestOfRequestsUnderOneKeyAtOnceOneChangesSomething(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	answers := make(chan stack.Answer)
+	for range 16 {
+		go func() { answers <- post(t, w.ManagementKey, "at once", "/api/v1/customers", `{"name": "Only"}`) }()
+	}
+	ids := map[string]bool{}
+	for range 16 {
+		switch a := <-answers; a.Status {
+		case 201:
+			ids[a.Text("id")] = true
+		case 409:
+			if a.Text("code") != "idempotency_in_flight" || a.Header.Get("Retry-After") == "" {
+				t.Errorf("got %s", a)
+			}
+		default:
+			t.Errorf("got %s", a)
+		}
+	}
+	if n := stack.Value[int](t, weir, `select count(*)::int from customers where tenant_id = $1 and name = 'Only'`, tenantUUID(t, w)); n != 1 || len(ids) != 1 {
+		t.Fatalf("%d customers, answers name %v", n, ids)
+	}
+}
+
+func TestARefusedRequestLeavesItsIdempotencyKeyFree(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	if a := post(t, w.ManagementKey, "k", "/api/v1/customers", `{"name": ""}`); a.Status != 400 {
+		t.Fatal(a)
+	}
+	if a := post(t, w.ManagementKey, "k", "/api/v1/customers", `{"name": "Right"}`); a.Status != 201 {
+		t.Fatal(a)
+	}
+}
