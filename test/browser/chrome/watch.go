@@ -119,7 +119,8 @@ func (tab *Tab) Overflow() string {
 	worst := slices.MaxFunc(wide, func(a, b struct {
 		Name string
 		By   float64
-	}) int {
+	},
+	) int {
 		return cmp.Compare(a.By, b.By)
 	})
 	return fmt.Sprintf("%s by %.0f px", worst.Name, worst.By)
