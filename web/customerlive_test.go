@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/auth"
+	"weir/internal/id"
 	"weir/internal/limits"
 	exact "weir/internal/money"
 )
@@ -37,6 +38,23 @@ func TestTheLevelsOfACustomerAreReadAgainWithWhatThePageSaysOfThem(t *testing.T)
 		if a := s.get(path+"/tiles/"+part, session); a.status != http.StatusOK || !strings.Contains(a.body, `id="tile-`+part+`"`) {
 			t.Errorf("%s: %d", part, a.status)
 		}
+	}
+}
+
+func TestTheLevelsOfAProviderKeyAreReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("admin")
+	s.practice(made.Tenant.ID, "Practice")
+	path := "/providers/" + id.ProviderKey.Format(s.providers(made.Tenant.ID)[0].ID)
+	s.get(path, session).has(t, `id="tile-levels" hx-get="`+path+`/tiles/levels"`, `data-live="/live"`, "reading.js")
+	s.clock.advance(5 * time.Second)
+	again := s.get(path+"/tiles/levels", session)
+	again.has(t, `id="tile-levels"`, "as of 13:00:05 CET")
+	again.hasNot(t, "<html")
+	s.super(`update members set role = 'developer' where tenant_id = $1`, made.Tenant.ID)
+	if a := s.get(path+"/tiles/levels", session); a.status != http.StatusForbidden {
+		t.Errorf("a developer: %d", a.status)
 	}
 }
 

@@ -155,6 +155,18 @@ func (p *Pages) provider(c echo.Context, who auth.Person, w workspace) error {
 	return show(c, http.StatusOK, providerView(view))
 }
 
+// providerLevelsTile is the levels by themselves, as the page asks for them
+// again.
+func (p *Pages) providerLevelsTile(c echo.Context, who auth.Person, w workspace) error {
+	k, err := p.providerKey(c, who)
+	if err != nil {
+		return err
+	}
+	view := providerPage{workspace: w, ID: id.ProviderKey.Format(k.ID)}
+	view.Levels = tile(p, c, "levels", func() ([]ui.Level, error) { return p.providerLevels(c.Request().Context(), w, k) })
+	return show(c, http.StatusOK, providerLevels(view))
+}
+
 func (p *Pages) providerKey(c echo.Context, who auth.Person) (tenants.ProviderKey, error) {
 	key, err := param(c, id.ProviderKey, "provider key")
 	if err != nil {

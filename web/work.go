@@ -31,6 +31,7 @@ func (p *Pages) mountWork(e *echo.Echo) {
 	p.get(e, "/providers/new", p.page(seeProviderKeys, p.newProvider))
 	p.post(e, "/providers", p.page(seeProviderKeys, p.addProvider))
 	p.get(e, "/providers/:id", p.page(seeProviderKeys, p.provider))
+	p.get(e, "/providers/:id/tiles/levels", p.page(seeProviderKeys, p.providerLevelsTile))
 	p.post(e, "/providers/:id/verify", p.page(seeProviderKeys, p.verifyProvider))
 	p.get(e, "/providers/:id/remove", p.page(seeProviderKeys, p.removeProvider))
 	p.post(e, "/providers/:id/remove", p.page(seeProviderKeys, p.removeProvider))
