@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type keyPage struct {
 	Rotation   form // of a new secret
 	Expires    time.Time
 	ReplacedBy string // where the key that took over stands; "" none
+	Beyond     bool   // it may do more than the person's role
 	Limits     string
 	Models     string
 	Addresses  string
@@ -52,7 +54,7 @@ func (p *Pages) key(c echo.Context, who auth.Person, w workspace) error {
 }
 
 func (p *Pages) showKey(c echo.Context, who auth.Person, w workspace, k tenants.APIKey, name, rotation form, status int) error {
-	v := keyPage{workspace: w, form: name, Rotation: rotation, Models: strings.Join(k.Models, ", ")}
+	v := keyPage{workspace: w, form: name, Rotation: rotation, Models: strings.Join(k.Models, ", "), Beyond: !reaches(w, k)}
 	if k.Kind == tenants.ForCustomer {
 		x, err := p.tenants.Customer(c.Request().Context(), who.Tenant, k.Customer)
 		if err != nil {
@@ -109,6 +111,9 @@ func (p *Pages) rotateKey(c echo.Context, who auth.Person, w workspace) error {
 	if err != nil {
 		return err
 	}
+	if !reaches(w, k) {
+		return forbidden(who.Role, changeTenant)
+	}
 	seconds, err := strconv.ParseInt(f.Get("overlap_seconds"), 10, 32)
 	if err != nil {
 		f.wrong("overlap_seconds", "Choose for how long the old secret goes on working.")
@@ -131,6 +136,12 @@ func (p *Pages) rotateKey(c echo.Context, who auth.Person, w workspace) error {
 	}
 	view.OldEnds, view.Old = old.ExpiresAt.In(w.Now.Location()), keyRowOf(old, "", w.Now).Shown
 	return show(c, http.StatusOK, madeView(view))
+}
+
+// reaches tells whether a person's role reaches all that a key may do: who
+// rotates it sees a secret that does.
+func reaches(w workspace, k tenants.APIKey) bool {
+	return !slices.ContainsFunc(k.Scopes, func(s string) bool { return !grants(w, s) })
 }
 
 // overlapInput is the choice of how long the old secret works on.

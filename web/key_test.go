@@ -77,3 +77,24 @@ func TestAKeysPageIsForWhoMaySeeItsKind(t *testing.T) {
 		}
 	}
 }
+
+func TestAManagementKeyReachesNoFurtherThanWhoMakesIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("admin")
+	s.get("/keys/new/management", session).hasNot(t, `value="tenant:write"`, `value="*"`)
+	for scope, want := range map[string]int{"*": http.StatusBadRequest, "tenant:write": http.StatusBadRequest, "usage:read": http.StatusOK} {
+		form := url.Values{"once": {s.once("/keys/new/management", session)}, "name": {"program"}, "scopes": {scope}}
+		if a := s.post("/keys/management", session, form); a.status != want {
+			t.Errorf("%s: %d", scope, a.status)
+		}
+	}
+	strong := "/keys/" + id.APIKey.Format(made.ManagementKey.ID)
+	s.get(strong, session).has(t, "an owner has to rotate it")
+	if a := s.post(strong+"/rotate", session, url.Values{"overlap_seconds": {"0"}}); a.status != http.StatusForbidden {
+		t.Errorf("rotating a stronger one: %d", a.status)
+	}
+	if keys := s.keysOf(made.Tenant.ID); len(keys) != 2 {
+		t.Errorf("%d keys", len(keys))
+	}
+}

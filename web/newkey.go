@@ -130,6 +130,11 @@ func (p *Pages) makeManagementKey(c echo.Context, who auth.Person, w workspace) 
 	if err != nil {
 		return err
 	}
+	for _, s := range f.Values["scopes"] {
+		if !grants(w, s) {
+			f.wrong("scopes", "Your role here is "+w.Role+", which does not reach "+s+". A key reaches no further than who makes it; ask an owner.")
+		}
+	}
 	n := tenants.NewAPIKey{
 		ID: f.once(p.now()), Kind: tenants.Management, Name: f.Get("name"), Scopes: f.Values["scopes"],
 		IPAllow: f.prefixes(), ExpiresAt: f.lastDay(w.Now.Location()),
@@ -228,9 +233,17 @@ func (f *form) lastDay(zone *time.Location) *time.Time {
 	return &end
 }
 
-// scopeOptions are the scopes to tick.
-func scopeOptions(f form) (out []ui.Option) {
+// grants tells whether a person's role reaches a scope that a key would have.
+func grants(w workspace, scope string) bool {
+	return w.May(changeTenant) || scope != "tenant:write" && scope != "*"
+}
+
+// scopeOptions are the scopes to tick, as far as the person's role reaches.
+func scopeOptions(w workspace, f form) (out []ui.Option) {
 	for _, s := range tenants.Scopes {
+		if !grants(w, s) {
+			continue
+		}
 		o := ui.Option{Value: s, Label: s, Chosen: f.picked("scopes", s)}
 		if s == "*" {
 			o.Label, o.Hint = "everything", "what later releases add too"

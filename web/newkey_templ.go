@@ -310,7 +310,7 @@ func managementKeyForm(v newKeyPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		scopes := v.input("scopes", "Scopes")
-		scopes.Options, scopes.Hint = scopeOptions(v.form), "Tick what the program needs, and no more."
+		scopes.Options, scopes.Hint = scopeOptions(v.workspace, v.form), "Tick what the program needs, and no more."
 		templ_7745c5c3_Err = ui.Checks(scopes).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
