@@ -3,6 +3,8 @@ package limits_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,16 @@ func open(_ testing.TB, o limitstest.Options) limitstest.Engine {
 }
 
 func TestMemory(t *testing.T) {
-	limitstest.Run(t, open, "testdata/dual_bucket_vectors.json")
+	limitstest.Run(t, open, "testdata/dual_bucket_vectors.json", allZones(t))
+}
+
+// allZones are the names of tzdata.
+func allZones(t *testing.T) []string {
+	raw, err := os.ReadFile("testdata/zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(raw))
 }
 
 var (

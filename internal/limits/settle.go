@@ -128,8 +128,8 @@ func (t *tenant) settle(h *hold, actual sum, at *instant) {
 }
 
 // settleLost settles a hold whose ledger was made anew since: a window that is
-// the same is corrected; otherwise nothing is given back, but an overrun counts,
-// and counts now.
+// the same is corrected; otherwise nothing is given back, but an overrun counts:
+// in the sub-bucket of its admission if that is known, or now.
 func (t *tenant) settleLost(h *hold, actual sum, at *instant) {
 	h.open = false
 	r := t.index[h.id]
@@ -155,7 +155,11 @@ func (t *tenant) settleLost(h *hold, actual sum, at *instant) {
 	case kindMinute, kindRolling:
 		s := t.slider(r)
 		s.touch(s.amount, at.ms)
-		s.add(s.now, more)
+		if h.gen != 0 && h.rule.kind == r.kind() {
+			s.add(h.mark, more)
+		} else {
+			s.add(s.now, more)
+		}
 	}
 }
 

@@ -4,11 +4,13 @@ package limitstest
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"pgregory.net/rapid"
 
 	"weir/internal/fault"
 	"weir/internal/id"
@@ -40,14 +42,45 @@ type Options struct {
 type Open func(t testing.TB, o Options) Engine
 
 // Run holds a backend to the whole contract. vectors is the file of worked cases
-// of the dual bucket.
-func Run(t *testing.T, open Open, vectors string) {
+// of the dual bucket, zones the names of all time zones.
+func Run(t *testing.T, open Open, vectors string, zones []string) {
 	t.Run("TheWorkedCasesOfTheDualBucketHoldStepByStep", func(t *testing.T) { replay(t, open, vectors) })
-	t.Run("EveryAnswerEqualsThePlainModels", func(t *testing.T) { againstModel(t, open) })
-	t.Run("ActualTokensOfAnyMinuteStayWithinThePrintedBound", func(t *testing.T) { withinBound(t, open) })
-	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zones} {
+	t.Run("EveryAnswerEqualsThePlainModels", func(t *testing.T) { againstModel(t, open, once) })
+	t.Run("ActualTokensOfAnyWindowStayWithinThePrintedBound", func(t *testing.T) { withinBound(t, open, once) })
+	t.Run("ADayIsTheCalendarDayOfItsZoneWhateverTheClockDoes", func(t *testing.T) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 1))
+		sample := make([]string, 25)
+		for i := range sample {
+			sample[i] = zones[r.IntN(len(zones))]
+		}
+		inEveryZone(t, open, sample, seed)
+	})
+	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zoned} {
 		for _, g := range group {
 			t.Run(g.name, func(t *testing.T) { g.hold(t, open) })
+		}
+	}
+}
+
+// Soak is the random part of Run, for long: every zone, and so many times the
+// histories.
+func Soak(t *testing.T, open Open, zones []string, times int) {
+	t.Run("EveryAnswerEqualsThePlainModels", func(t *testing.T) { againstModel(t, open, repeated(times)) })
+	t.Run("ActualTokensOfAnyWindowStayWithinThePrintedBound", func(t *testing.T) { withinBound(t, open, repeated(times)) })
+	t.Run("ADayIsTheCalendarDayOfEveryZoneWhateverTheClockDoes", func(t *testing.T) {
+		for range times {
+			inEveryZone(t, open, zones, rand.Uint64())
+		}
+	})
+}
+
+func once(t *testing.T, f func(*rapid.T)) { rapid.Check(t, f) }
+
+func repeated(times int) func(*testing.T, func(*rapid.T)) {
+	return func(t *testing.T, f func(*rapid.T)) {
+		for range times {
+			rapid.Check(t, f)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // model is the engine written for clarity: it keeps the whole story of every
 // ledger and tells it again from the start whenever it is asked. A settlement
 // below the estimate rewrites what the call was charged, so the next telling
-// gives what the bucket would hold had it been so all along.
+// gives what the ledger would hold had it been so all along.
 type model struct {
 	ledgers map[string]*story
 	calls   map[uuid.UUID]*modelCall
@@ -22,15 +22,25 @@ type model struct {
 type modelCall struct {
 	id       uuid.UUID
 	order    int
-	limits   []limits.Limit
-	charged  []int64
-	windows  []time.Time
+	holds    []*modelHold
 	expires  time.Time
 	estimate limits.Cost
+	moves    int
 	state    string // open, lapsed, expired, or how it ended
 }
 
-// story is everything that happened to one ledger.
+// modelHold is what a call charged to one limit.
+type modelHold struct {
+	limit     limits.Limit
+	story     *story
+	event     *event
+	charged   limits.Cost
+	at        time.Time
+	candidate bool
+	ended     bool
+}
+
+// story is everything that happened to one ledger under one policy.
 type story struct {
 	limit  limits.Limit // as it was first
 	events []*event
@@ -38,9 +48,9 @@ type story struct {
 
 type event struct {
 	at     time.Time
-	call   uuid.UUID // of a charge or a slot
 	window time.Time // of a charge to a calendar
-	amount int64     // permits taken
+	amount int64     // taken, in whole units
+	pico   int64     // and of money beyond them
 	debt   *big.Int  // grains taken by an overrun, already bounded
 	limit  *limits.Limit
 	spared *big.Int // grains of debt that a change of limit forgave
@@ -62,17 +72,36 @@ func (m *model) see(now time.Time) {
 	}
 }
 
-// story is the ledger of l, told that l is what counts from now on.
+// story is the ledger of l, told that l is what counts from now on. A change of
+// policy begins a new story with what is used.
 func (m *model) story(l limits.Limit) *story {
 	s, ok := m.ledgers[l.Ledger("m")]
 	if !ok {
 		s = &story{limit: l}
 		m.ledgers[l.Ledger("m")] = s
 	}
+	if s.limit.Policy != l.Policy {
+		var taken int64
+		if was := s.now(); was.Policy == limits.PolicyBucket {
+			taken = max(was.Amount, was.Burst) - balance(s.level(m.latest))
+		} else {
+			taken = s.within(m.latest)
+		}
+		s = &story{limit: l}
+		m.ledgers[l.Ledger("m")] = s
+		if l.Policy == limits.PolicyBucket {
+			s.overrun(m.latest, taken)
+		} else {
+			s.events = append(s.events, &event{at: m.latest, amount: taken})
+		}
+	}
 	if now := s.now(); now.Amount != l.Amount || now.Burst != l.Burst {
-		s.events = append(s.events, &event{at: m.latest, limit: &l, spared: big.NewInt(0)})
-		if below := new(big.Int).Add(s.level(m.latest), ceiling(l)); below.Sign() < 0 {
-			s.events[len(s.events)-1].spared = below.Neg(below)
+		change := &event{at: m.latest, limit: &l, spared: big.NewInt(0)}
+		s.events = append(s.events, change)
+		if l.Policy == limits.PolicyBucket {
+			if below := new(big.Int).Add(s.level(m.latest), ceiling(l)); below.Sign() < 0 {
+				change.spared = below.Neg(below)
+			}
 		}
 	}
 	return s
@@ -87,17 +116,14 @@ func (s *story) now() limits.Limit {
 	return s.limit
 }
 
-func ceiling(l limits.Limit) *big.Int {
-	c := l.Amount
-	if l.Burst != 0 {
-		c = l.Burst
-	}
-	return grains(c)
-}
+func ceiling(l limits.Limit) *big.Int { return grains(max(l.Amount, l.Burst)) }
 
 func grains(permits int64) *big.Int {
 	return new(big.Int).Mul(big.NewInt(permits), big.NewInt(60_000))
 }
+
+// balance is a level in whole permits, rounded down.
+func balance(level *big.Int) int64 { return new(big.Int).Div(level, big.NewInt(60_000)).Int64() }
 
 // level tells a bucket's story up to an instant, in grains.
 func (s *story) level(until time.Time) *big.Int {
@@ -134,8 +160,8 @@ func (s *story) level(until time.Time) *big.Int {
 	return level
 }
 
-// overrun charges what a call took beyond its estimate, at most down to one
-// ceiling below zero.
+// overrun charges a bucket what a call took beyond its estimate, at most down to
+// one ceiling below zero.
 func (s *story) overrun(at time.Time, amount int64) {
 	room := new(big.Int).Add(s.level(at), ceiling(s.now()))
 	taken := grains(amount)
@@ -143,6 +169,34 @@ func (s *story) overrun(at time.Time, amount int64) {
 		taken = room
 	}
 	s.events = append(s.events, &event{at: at, debt: taken})
+}
+
+// part is the beginning of the sub-bucket that an instant is in, and leaves when
+// all of it has left the window.
+func part(l limits.Limit, at time.Time) time.Time {
+	width := time.Second
+	if l.Window == limits.WindowRollingDay {
+		width = 5 * time.Minute
+	}
+	return at.Truncate(width)
+}
+
+func leaves(l limits.Limit, at time.Time) time.Time {
+	if l.Window == limits.WindowRollingDay {
+		return part(l, at).Add(24*time.Hour + 5*time.Minute)
+	}
+	return part(l, at).Add(61 * time.Second)
+}
+
+// within is what a sliding window holds at an instant.
+func (s *story) within(at time.Time) int64 {
+	var sum int64
+	for _, e := range s.events {
+		if e.limit == nil && at.Before(leaves(s.limit, e.at)) {
+			sum += e.amount
+		}
+	}
+	return sum
 }
 
 // civil is the UTC day or month that an instant is in.
@@ -154,12 +208,17 @@ func civil(l limits.Limit, at time.Time) (start, end time.Time) {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC), time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
 }
 
-// used is what a calendar window holds.
-func (s *story) used(window time.Time) int64 {
-	var sum int64
+func picos(amount, pico int64) *big.Int {
+	n := new(big.Int).Mul(big.NewInt(amount), big.NewInt(1_000_000))
+	return n.Add(n, big.NewInt(pico))
+}
+
+// used is what a calendar window holds, in pico-units.
+func (s *story) used(window time.Time) *big.Int {
+	sum := new(big.Int)
 	for _, e := range s.events {
 		if e.limit == nil && e.window.Equal(window) {
-			sum += e.amount
+			sum.Add(sum, picos(e.amount, e.pico))
 		}
 	}
 	return sum
@@ -169,8 +228,8 @@ func (s *story) used(window time.Time) int64 {
 func (m *model) slots(l limits.Limit) int64 {
 	var n int64
 	for _, c := range m.calls {
-		for i := range c.limits {
-			if c.state == "open" && c.limits[i].Ledger("m") == l.Ledger("m") {
+		for _, h := range c.holds {
+			if c.state == "open" && !h.ended && h.limit.Ledger("m") == l.Ledger("m") {
 				n++
 			}
 		}
@@ -181,23 +240,34 @@ func (m *model) slots(l limits.Limit) int64 {
 const never = time.Duration(-1)
 
 // wait is how long a cost has to wait on a limit at an instant.
-func (m *model) wait(l limits.Limit, cost int64, now time.Time) time.Duration {
-	if c := ceiling(l); grains(cost).Cmp(c) > 0 {
+func (m *model) wait(l limits.Limit, amount, pico int64, now time.Time) time.Duration {
+	cost := picos(amount, pico)
+	if cost.Cmp(picos(max(l.Amount, l.Burst), 0)) > 0 {
 		return never
 	}
 	s := m.story(l)
 	switch l.Policy {
 	case limits.PolicyGauge:
-		if m.slots(l)+cost > l.Amount {
+		if m.slots(l)+amount > l.Amount {
 			return time.Second
 		}
 	case limits.PolicyCalendar:
-		if start, end := civil(l, m.latest); s.used(start)+cost > l.Amount {
+		if start, end := civil(l, m.latest); cost.Add(cost, s.used(start)).Cmp(picos(l.Amount, 0)) > 0 {
 			return end.Sub(now)
 		}
+	case limits.PolicySliding:
+		for at := m.latest; ; {
+			if s.within(at)+amount <= l.Amount {
+				return s.later(m.latest, at, now)
+			}
+			at = s.next(at)
+		}
 	case limits.PolicyBucket:
-		missing := new(big.Int).Sub(grains(cost), s.level(m.latest))
+		missing := new(big.Int).Sub(grains(amount), s.level(m.latest))
 		if missing.Sign() > 0 {
+			if l.Amount == 0 {
+				return never
+			}
 			ms := missing.Add(missing, big.NewInt(l.Amount-1)).Div(missing, big.NewInt(l.Amount)).Int64()
 			return time.Duration(ms)*time.Millisecond + m.latest.Sub(now)
 		}
@@ -205,52 +275,117 @@ func (m *model) wait(l limits.Limit, cost int64, now time.Time) time.Duration {
 	return 0
 }
 
-// reserve charges a call that has to wait for nothing.
-func (m *model) reserve(r limits.Reservation, list []limits.Limit) {
-	c := &modelCall{id: r.ID, order: len(m.calls), limits: list, expires: r.ExpiresAt, estimate: r.Estimate, state: "open"}
-	for _, l := range list {
-		window, _ := civil(l, m.latest)
-		c.charged = append(c.charged, l.Cost(r.Estimate))
-		c.windows = append(c.windows, window)
-		if s := m.story(l); l.Policy != limits.PolicyGauge {
-			s.events = append(s.events, &event{at: m.latest, call: r.ID, window: window, amount: l.Cost(r.Estimate)})
+// next is the next instant after at when something leaves a sliding window.
+func (s *story) next(at time.Time) time.Time {
+	var next time.Time
+	for _, e := range s.events {
+		if l := leaves(s.limit, e.at); e.limit == nil && l.After(at) && (next.IsZero() || l.Before(next)) {
+			next = l
 		}
 	}
+	return next
+}
+
+// later is the wait until at, of a clock that shows now.
+func (s *story) later(latest, at, now time.Time) time.Duration {
+	if at.Equal(latest) {
+		return 0
+	}
+	return at.Truncate(time.Millisecond).Sub(latest.Truncate(time.Millisecond)) + latest.Sub(now)
+}
+
+// reserve charges a call that has to wait for nothing.
+func (m *model) reserve(r limits.Reservation, plan, candidate []limits.Limit, provider limits.Cost) {
+	c := &modelCall{id: r.ID, order: len(m.calls), expires: r.ExpiresAt, estimate: r.Estimate, state: "open"}
+	m.charge(c, plan, r.Estimate, false)
+	m.charge(c, candidate, provider, true)
 	m.calls[r.ID] = c
+}
+
+func (m *model) charge(c *modelCall, list []limits.Limit, cost limits.Cost, candidate bool) {
+	for _, l := range list {
+		window, _ := civil(l, m.latest)
+		h := &modelHold{limit: l, story: m.story(l), charged: cost, at: m.latest, candidate: candidate}
+		h.event = &event{at: m.latest, window: window, amount: l.Cost(cost), pico: l.Pico(cost)}
+		if l.Policy != limits.PolicyGauge {
+			h.story.events = append(h.story.events, h.event)
+		}
+		c.holds = append(c.holds, h)
+	}
 }
 
 func (m *model) settle(c *modelCall, state string, actual limits.Cost) {
 	c.state = state
-	for i, l := range c.limits {
-		s := m.ledgers[l.Ledger("m")]
-		for _, e := range s.events {
-			if e.call != c.id {
-				continue
-			}
-			if cost := l.Cost(actual); l.Policy == limits.PolicyCalendar || cost <= c.charged[i] {
-				e.amount = cost
-			} else {
-				s.overrun(m.latest, cost-c.charged[i])
-			}
-			break
+	for _, h := range c.holds {
+		if !h.ended {
+			m.correct(h, actual)
 		}
 	}
 }
 
+// move ends the candidate's part of a call.
+func (m *model) move(c *modelCall, actual limits.Cost) {
+	c.moves++
+	for _, h := range c.holds {
+		if h.candidate && !h.ended {
+			m.correct(h, actual)
+			h.ended = true
+		}
+	}
+}
+
+func (m *model) correct(h *modelHold, actual limits.Cost) {
+	cost, was := h.limit.Cost(actual), h.limit.Cost(h.charged)
+	now := m.ledgers[h.limit.Ledger("m")]
+	switch h.limit.Policy {
+	case limits.PolicyCalendar:
+		h.event.amount, h.event.pico = cost, h.limit.Pico(actual)
+	case limits.PolicyBucket, limits.PolicySliding:
+		if now == h.story && (h.limit.Policy == limits.PolicySliding || cost <= was) {
+			h.event.amount = cost
+			return
+		}
+		if cost <= was || h.limit.Policy == limits.PolicySliding && !m.latest.Before(leaves(h.limit, h.at)) {
+			return // the ledger changed its policy since: nothing comes back
+		}
+		if now.limit.Policy == limits.PolicyBucket {
+			now.overrun(m.latest, cost-was)
+			return
+		}
+		e := &event{at: m.latest, amount: cost - was}
+		if h.limit.Policy == limits.PolicySliding {
+			e.at = h.at
+		}
+		now.events = append(now.events, e)
+	}
+}
+
+// changed tells whether a ledger of an open call has changed its policy since.
+func (m *model) changed(c *modelCall) bool {
+	for _, h := range c.holds {
+		if m.ledgers[h.limit.Ledger("m")] != h.story {
+			return true
+		}
+	}
+	return false
+}
+
 // state is what Live has to say about a limit.
 func (m *model) state(l limits.Limit, now time.Time) (remaining, debt int64, next time.Duration) {
-	next = m.wait(l, 1, now)
+	next = m.wait(l, 1, 0, now)
+	ceiling := max(l.Amount, l.Burst)
+	var taken int64
 	switch s := m.story(l); l.Policy {
 	case limits.PolicyGauge:
-		remaining = l.Amount - m.slots(l)
+		return max(l.Amount-m.slots(l), 0), 0, next
 	case limits.PolicyCalendar:
 		start, _ := civil(l, m.latest)
-		remaining = l.Amount - s.used(start)
+		up := new(big.Int).Add(s.used(start), big.NewInt(999_999))
+		taken = up.Div(up, big.NewInt(1_000_000)).Int64()
+	case limits.PolicySliding:
+		taken = s.within(m.latest)
 	case limits.PolicyBucket:
-		remaining = new(big.Int).Div(s.level(m.latest), big.NewInt(60_000)).Int64() // Euclidean: floor
+		taken = ceiling - balance(s.level(m.latest))
 	}
-	if l.Policy != limits.PolicyGauge {
-		debt = max(-remaining, 0)
-	}
-	return max(remaining, 0), debt, next
+	return max(ceiling-taken, 0), max(taken-ceiling, 0), next
 }

@@ -14,8 +14,8 @@ func moved(l limits.Limit, zone string, ago time.Duration) limits.Limit {
 	return l
 }
 
-// zones are what holds when a tenant changes its time zone. Noon is in UTC.
-var zones = []guarantee{
+// zoned are what holds when a tenant changes its time zone. Noon is in UTC.
+var zoned = []guarantee{
 	{"AChangeOfZoneCountsFromTheEndOfTheRunningDayFrom0", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		day := b.limit(limits.DimensionTokens, limits.WindowDay, 100)
