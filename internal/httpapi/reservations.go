@@ -24,6 +24,7 @@ type reservationBody struct {
 	EndUser     string            `json:"end_user,omitempty" description:"Your customer's own user; at most 200 characters"`
 	Tags        map[string]string `json:"tags,omitempty" description:"At most 8"`
 	TTLSeconds  *int64            `json:"ttl_seconds,omitempty" minimum:"1" maximum:"3600" description:"When an unsettled reservation expires; absent: 600"`
+	MaxWaitMS   int64             `json:"max_wait_ms,omitempty" minimum:"0" maximum:"60000" description:"How long the call may wait for room instead of being refused; refused at once where the wait cannot fit, and where 100 calls of the customer wait already"`
 	DryRun      bool              `json:"dry_run,omitempty" description:"Decide only; nothing is charged or kept"`
 }
 
@@ -117,6 +118,7 @@ func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 		EndUser: b.EndUser, Tags: b.Tags, Currency: contract.Version.Currency, Rates: billing.RatesFor(contract.Version.Prices, b.Model),
 		Plan:     r.caller.Plan(contract),
 		Estimate: limits.Cost{Requests: 1, Units: b.Estimate.Units, Tokens: limits.Tokens{Input: b.Estimate.InputTokens, Output: b.Estimate.OutputTokens}},
+		MaxWait:  time.Duration(b.MaxWaitMS) * time.Millisecond,
 		DryRun:   b.DryRun, Decision: true, Test: r.caller.Key.Test,
 	}
 	if b.TTLSeconds != nil {
@@ -174,6 +176,9 @@ func (b reservationBody) check() error {
 	}
 	if b.TTLSeconds != nil && (*b.TTLSeconds < 1 || *b.TTLSeconds > 3600) {
 		wrong = append(wrong, fault.Field{Pointer: "/ttl_seconds", Code: "out_of_range", Message: "This must be from 1 to 3,600 seconds."})
+	}
+	if b.MaxWaitMS < 0 || b.MaxWaitMS > limits.MaxWait.Milliseconds() {
+		wrong = append(wrong, fault.Field{Pointer: "/max_wait_ms", Code: "out_of_range", Message: "This must be from 0 to 60,000 milliseconds."})
 	}
 	wrong = append(wrong, usage.CheckLabels(b.EndUser, b.Tags)...)
 	if len(wrong) > 0 {

@@ -36,6 +36,9 @@
 // storage. A ledger's name (Limit.LedgerOf) is its identity everywhere; ident is
 // the same in 128 bits.
 //
+// A call may wait for room (wait.go): first come, first served at each ledger
+// within the process. Whoever comes later leaves room for those who wait.
+//
 // # Policies
 //
 // A bucket refills continuously up to its ceiling, in exact integers
@@ -66,7 +69,8 @@
 // ledger: stricter, never looser, until others are unused and dropped. Beyond
 // MaxLedgers ledgers or MaxOpen reservations of one tenant, a call that needs one
 // more fails with limiter_unavailable; calls on ledgers that exist go on. At most
-// MaxOutcomes ended reservations are remembered, the oldest forgotten first.
+// MaxOutcomes ended reservations are remembered, the oldest forgotten first. At
+// most 100 calls of a customer wait, and 2,000 of a tenant; one more is refused.
 //
 // # Storage
 //

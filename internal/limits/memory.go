@@ -34,6 +34,7 @@ type MemoryOptions struct {
 	Started   time.Time // of this process; calendar windows that began before are loaded. Zero: now
 	Unclean   bool      // the earlier life left no snapshot: ledgers older than Started start spent
 	LastAlive time.Time // the last instant that the earlier life is known to have run. Zero: Started
+	After     After     // nil: timers of the real clock
 	Snapshot  []byte    // of the earlier life's clean end; one that can't be read counts as Unclean
 
 	// What one tenant can make; 0 is the default.
@@ -43,10 +44,20 @@ type MemoryOptions struct {
 	MaxOutcomes int // remembered: half a million
 }
 
+// After makes a channel that is sent to once so much time is over, and what stops
+// it.
+type After func(time.Duration) (over <-chan time.Time, stop func())
+
+func realTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
 // Memory is the limits engine of one process. Its methods are safe for
 // concurrent use.
 type Memory struct {
 	now     func() time.Time
+	after   After
 	books   Books
 	epoch   time.Time // its monotonic reading carries ledgers over steps of the wall clock
 	epochNS int64
@@ -63,9 +74,12 @@ type Memory struct {
 // NewMemory returns an engine without open reservations.
 func NewMemory(o MemoryOptions) *Memory {
 	m := &Memory{
-		now: o.Now, books: o.Books, epoch: o.Now(), started: o.Started, tenants: map[uuid.UUID]*tenant{},
+		now: o.Now, after: o.After, books: o.Books, epoch: o.Now(), started: o.Started, tenants: map[uuid.UUID]*tenant{},
 		maxLedgers: orDefault(o.MaxLedgers, 1_000_000), maxNames: orDefault(o.MaxNames, 100_000),
 		maxOpen: orDefault(o.MaxOpen, 200_000), maxOutcomes: orDefault(o.MaxOutcomes, 500_000),
+	}
+	if m.after == nil {
+		m.after = realTimer
 	}
 	m.epochNS = m.epoch.UnixNano()
 	if m.started.IsZero() {

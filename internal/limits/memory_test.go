@@ -18,7 +18,7 @@ import (
 )
 
 func open(_ testing.TB, o limitstest.Options) limitstest.Engine {
-	return limits.NewMemory(limits.MemoryOptions{Now: o.Now, Books: o.Books, Started: o.Started, Unclean: o.Unclean, LastAlive: o.LastAlive})
+	return limits.NewMemory(limits.MemoryOptions{Now: o.Now, After: o.After, Books: o.Books, Started: o.Started, Unclean: o.Unclean, LastAlive: o.LastAlive})
 }
 
 func TestMemory(t *testing.T) {

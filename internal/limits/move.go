@@ -30,7 +30,7 @@ func (m *Memory) Move(ctx context.Context, n Next) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		w.t, w.at = t, at
+		w.t, w.at, w.moves = t, at, true
 		d, missing, err := w.move(c, n)
 		w.unlock()
 		if err != nil || len(missing) == 0 {
@@ -98,6 +98,7 @@ func (w *work) endAttempt(c *call, s Settlement) {
 		h.rule, h.others = h.rule.called(h.name(c)), false
 		h.amount, h.ended = actual, true
 	}
+	w.t.wake()
 }
 
 // called is a rule whose only ledger has a name: of an attempt whose model is

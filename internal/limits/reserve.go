@@ -22,10 +22,19 @@ const (
 // for counts or times out of range, Conflict (reservation_exists) for an id that
 // is reserved with other figures or has ended, Unavailable (limiter_unavailable)
 // when the limiter can't decide.
+//
+// With MaxWait, a call that would pass within that time waits instead of being
+// refused: first come, first served at each ledger, and a call that comes later
+// leaves room for those who wait, whether it waits or not. It is refused at once
+// where the wait can't fit, or where a hundred calls of its customer wait. A
+// waiting call holds nothing, and ends with ctx (limiter_unavailable).
 func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
 	w := works.Get().(*work)
 	defer w.put()
 	d, err := m.decide(ctx, &r, w)
+	if err == nil && !d.admitted && r.MaxWait > 0 {
+		d, err = m.wait(ctx, &r, w, d)
+	}
 	if err != nil {
 		return Decision{}, err
 	}
@@ -114,6 +123,9 @@ func (r *Request) check() error {
 	}
 	if err := checkSets(r.Plan, r.Candidates); err != nil {
 		return err
+	}
+	if r.MaxWait < 0 || r.MaxWait > MaxWait {
+		return fault.InvalidFields(fault.Field{Pointer: "/max_wait_ms", Code: "out_of_range", Message: "A call waits at most 60,000 ms."})
 	}
 	return checkTTL(r.TTL)
 }

@@ -71,6 +71,7 @@ func (t *tenant) end(c *call, as phase, s Settlement, at *instant) (first, same 
 			t.settle(h, h.rule.cost(&c.actual), at)
 		}
 	}
+	t.wake()
 	if !c.forget {
 		t.put(&t.ended, c, c.expires+remembered.Microseconds())
 		t.trim(t.memory.maxOutcomes, c)

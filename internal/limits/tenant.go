@@ -57,6 +57,8 @@ type tenant struct {
 	open   queue   // by expiry
 	lapsed []*call // past their expiry, to be handed out by Expire
 	ended  queue   // outcomes, by the time to forget them
+
+	waiting []*waiter // in the order in which they came
 }
 
 // begin reads the clock once for one operation and ends the leases that are
@@ -73,6 +75,7 @@ func (t *tenant) begin(now time.Time) instant {
 			t.lapse(&c.holds[i])
 		}
 		t.lapsed = append(t.lapsed, c)
+		t.wake()
 	}
 	return at
 }

@@ -38,6 +38,8 @@ type work struct {
 	served      string // of the candidate at hand
 	userKnown   bool
 	id          uuid.UUID // of the reservation that was made
+	self        *waiter   // of a call that waits
+	moves       bool      // it is admitted already, and stands in no line
 }
 
 type span struct{ from, to int }
@@ -79,7 +81,7 @@ func (w *work) done() {
 func (w *work) put() {
 	w.t, w.scopes, w.userKnown, w.id = nil, 0, false, uuid.Nil
 	w.plan, w.chosen = span{}, span{}
-	w.model, w.user, w.served = "", "", ""
+	w.model, w.user, w.served, w.self, w.moves = "", "", "", nil, false
 	works.Put(w)
 }
 
@@ -301,7 +303,11 @@ func (w *work) judge(s span) (v verdict, ready bool) {
 	ready = true
 	for i := s.from; i < s.to; i++ {
 		c := &w.list[i]
-		if !w.weigh(c, sum{}) {
+		var ahead sum
+		if len(w.t.waiting) > 0 && !w.moves {
+			ahead = w.ahead(c.id)
+		}
+		if !w.weigh(c, ahead) {
 			ready = false
 		} else if c.refuses {
 			v.add(c)

@@ -5,7 +5,6 @@ package limitstest
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +31,7 @@ type Engine interface {
 // Options are what a test asks of a new, empty backend.
 type Options struct {
 	Now       func() time.Time
+	After     limits.After // how a waiting call waits
 	Books     limits.Books
 	Started   time.Time
 	Unclean   bool
@@ -56,7 +56,7 @@ func Run(t *testing.T, open Open, vectors string, zones []string) {
 		}
 		inEveryZone(t, open, sample, seed)
 	})
-	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zoned} {
+	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zoned, waits} {
 		for _, g := range group {
 			t.Run(g.name, func(t *testing.T) { g.hold(t, open) })
 		}
@@ -90,39 +90,6 @@ type guarantee struct {
 	hold func(*testing.T, Open)
 }
 
-// Clock is a clock that stands until it is told to move.
-type Clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-// Noon is when tests begin unless they say otherwise.
-var Noon = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
-
-// NewClock is a clock that stands at an instant.
-func NewClock(at time.Time) *Clock { return &Clock{at: at} }
-
-// Now is the instant that it stands at.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-// Move moves it, backwards too.
-func (c *Clock) Move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-// Set puts it to an instant.
-func (c *Clock) Set(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = at
-}
-
 // bench is one engine with one tenant, one customer and a clock.
 type bench struct {
 	testing.TB
@@ -134,7 +101,7 @@ type bench struct {
 
 func newBench(t testing.TB, open Open) *bench {
 	clock := NewClock(Noon)
-	return &bench{t, open(t, Options{Now: clock.Now, Started: Noon.Add(-365 * 24 * time.Hour)}), clock, id.New(), id.New()}
+	return &bench{t, open(t, Options{Now: clock.Now, After: clock.After, Started: Noon.Add(-365 * 24 * time.Hour)}), clock, id.New(), id.New()}
 }
 
 // limit is one of the customer's.

@@ -1,0 +1,168 @@
+package limits
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// How many calls may wait.
+const (
+	maxWaitersOfCustomer = 100
+	maxWaitersOfTenant   = 2000
+)
+
+// MaxWait is the longest that a call may ask to wait.
+const MaxWait = 60 * time.Second
+
+// waiter is a call that waits for room. It holds nothing but its place in line
+// at each ledger that refused it: whoever comes later leaves room for it there.
+type waiter struct {
+	customer uuid.UUID
+	places   []place
+	wake     chan struct{} // something was given back, or somebody before it left
+}
+
+type place struct {
+	ledger ident
+	cost   sum
+}
+
+// patient tells whether a refused call may wait: the wait fits, as far as it is
+// known, and there are not too many who wait. Nobody knows when a slot comes
+// free, so a wait for one always may.
+func (w *work) patient(r *Request, d decision, until int64) bool {
+	if d.admitted || d.again || d.tooLarge || r.DryRun || w.at.micros+w.known() > until {
+		return false
+	}
+	mine := 0
+	for _, o := range w.t.waiting {
+		if o.customer == r.Customer {
+			mine++
+		}
+	}
+	return w.self != nil || mine < maxWaitersOfCustomer && len(w.t.waiting) < maxWaitersOfTenant
+}
+
+// refusing are the charges that refuse a call.
+func (w *work) refusing() (list []*charge) {
+	for _, s := range []span{w.plan, w.chosen} {
+		for i := s.from; i < s.to; i++ {
+			if c := &w.list[i]; c.refuses && !c.rule.shadow {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// known is how long a refused call waits in any case, in µs.
+func (w *work) known() (wait int64) {
+	for _, c := range w.refusing() {
+		if c.rule.kind != kindGauge {
+			wait = max(wait, c.wait)
+		}
+	}
+	return wait
+}
+
+// wait is a decision for a call that waits for room until it fits, its time is
+// over, or its caller has gone. The tenant is locked, and is again when it
+// returns without an error.
+func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (decision, error) {
+	until := w.at.micros + r.MaxWait.Microseconds()
+	if !w.patient(r, d, until) {
+		return d, nil
+	}
+	self := &waiter{customer: r.Customer, wake: make(chan struct{}, 1)}
+	for _, c := range w.refusing() {
+		self.places = append(self.places, place{c.id, c.cost})
+	}
+	w.self = self
+	w.t.waiting = append(w.t.waiting, self)
+	t := w.t
+	for {
+		sleep := until - w.at.micros
+		if known := w.known(); known > 0 {
+			sleep = min(sleep, known)
+		}
+		w.unlock()
+		if err := m.sleep(ctx, time.Duration(sleep)*time.Microsecond, self.wake); err != nil {
+			t.mu.Lock()
+			t.leave(self)
+			t.mu.Unlock()
+			return d, out(err)
+		}
+		var err error
+		if d, err = m.decide(ctx, r, w); err != nil {
+			t.mu.Lock()
+			t.leave(self)
+			t.mu.Unlock()
+			return d, err
+		}
+		if w.at.micros >= until || !w.patient(r, d, until) {
+			t.leave(self)
+			return d, nil
+		}
+	}
+}
+
+func (m *Memory) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	over, stop := m.after(d)
+	defer stop()
+	select {
+	case <-over:
+	case <-wake:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// ahead is what those ask of a ledger who came before.
+func (w *work) ahead(id ident) (all sum) {
+	for _, o := range w.t.waiting {
+		if o == w.self {
+			break
+		}
+		for _, p := range o.places {
+			if p.ledger == id {
+				all = all.plus(p.cost)
+			}
+		}
+	}
+	return all
+}
+
+// leave takes a waiter out of the line.
+func (t *tenant) leave(o *waiter) {
+	if i := slices.Index(t.waiting, o); i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.wake()
+	}
+}
+
+// wake looks after something was given back, or somebody has left, who may pass:
+// those who are the first at some ledger. When one of them has passed, the next
+// is woken.
+func (t *tenant) wake() {
+	if len(t.waiting) == 0 {
+		return
+	}
+	taken := map[ident]bool{}
+	for _, o := range t.waiting {
+		first := false
+		for _, p := range o.places {
+			first = first || !taken[p.ledger]
+			taken[p.ledger] = true
+		}
+		if first {
+			select {
+			case o.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
