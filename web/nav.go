@@ -36,6 +36,7 @@ var navigation = []navGroup{
 		{Path: "/customers", Icon: "customers", Words: "Customers", Needs: seeCustomers},
 	}},
 	{"Run", []entry{
+		{Path: "/limits", Icon: "limits", Words: "Limits"},
 		{Path: "/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/requests", Icon: "requests", Words: "Requests"},
 		{Path: "/keys", Icon: "keys", Words: "API keys", Short: "Keys", Needs: seeCustomerKeys},

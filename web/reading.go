@@ -8,6 +8,8 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/tiles/flow", p.page("", p.flowTile))
 	p.get(e, "/tiles/today", p.page("", p.todayTile))
 	p.get(e, "/tiles/caps", p.page("", p.capsTile))
+	p.get(e, "/limits", p.page("", p.limitsPage))
+	p.get(e, "/tiles/limits", p.page("", p.limitsTile))
 	p.get(e, "/tiles/needs", p.page("", p.needsTile))
 	p.get(e, "/live", p.signedIn(p.live))
 	p.get(e, "/usage", p.page("", p.usagePage))

@@ -202,9 +202,11 @@ func BenchmarkALedgerInMemory(b *testing.B) {
 		d    Dimension
 		most float64
 	}{
-		{"bucket", WindowMinute, PolicyBucket, DimensionTokens, 160}, {"calendar", WindowDay, PolicyCalendar, DimensionTokens, 160},
+		{"bucket", WindowMinute, PolicyBucket, DimensionTokens, 160},
+		{"calendar", WindowDay, PolicyCalendar, DimensionTokens, 160},
 		{"gauge", WindowNone, PolicyGauge, DimensionConcurrency, 160},
-		{"sliding-minute", WindowMinute, PolicySliding, DimensionTokens, 1024}, {"sliding-day", WindowRollingDay, PolicySliding, DimensionTokens, 3072},
+		{"sliding-minute", WindowMinute, PolicySliding, DimensionTokens, 1024},
+		{"sliding-day", WindowRollingDay, PolicySliding, DimensionTokens, 3072},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			m := NewMemory(MemoryOptions{Now: time.Now})

@@ -510,6 +510,40 @@ func Levels(list []Level) templ.Component {
 	})
 }
 
+// LimitLegend says what all parts of a gauge mean.
+func LimitLegend() templ.Component {
+	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
+			return templ_7745c5c3_CtxErr
+		}
+		templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+		if !templ_7745c5c3_IsBuffer {
+			defer func() {
+				templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err == nil {
+					templ_7745c5c3_Err = templ_7745c5c3_BufErr
+				}
+			}()
+		}
+		ctx = templ.InitializeContext(ctx)
+		ctx = templ.ClearChildren(ctx)
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<p class=\"legend\">")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = gaugeKeys().Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<span><svg class=\"sw\" aria-hidden=\"true\"><rect fill=\"url(#p-shadow)\" width=\"14\" height=\"10\"></rect></svg>shadow, never refuses</span> <span><svg class=\"sw\" aria-hidden=\"true\"><line class=\"ln-w\" x1=\"1\" x2=\"13\" y1=\"6\" y2=\"6\"></line><line class=\"ln-w\" x1=\"1\" x2=\"1\" y1=\"3\" y2=\"9\"></line></svg>refills in 10 s</span></p>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		return nil
+	})
+}
+
 // GaugeLegend says what the parts of a gauge mean.
 func GaugeLegend() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -528,7 +562,40 @@ func GaugeLegend() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<p class=\"legend\"><span><svg class=\"sw\" aria-hidden=\"true\"><rect class=\"f-used\" width=\"14\" height=\"10\"></rect><rect class=\"f-top\" width=\"2\" height=\"10\" x=\"12\"></rect></svg>used</span> <span><svg class=\"sw\" aria-hidden=\"true\"><rect fill=\"url(#p-held)\" width=\"14\" height=\"10\"></rect></svg>held by calls under way</span> <span><svg class=\"sw\" aria-hidden=\"true\"><rect fill=\"url(#p-debt)\" width=\"14\" height=\"10\"></rect></svg>debt</span> <span><svg class=\"sw\" aria-hidden=\"true\"><path class=\"mk\" d=\"M3 9h8l-4-6z\"></path></svg>even pace</span></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<p class=\"legend\">")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = gaugeKeys().Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "</p>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		return nil
+	})
+}
+
+func gaugeKeys() templ.Component {
+	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
+			return templ_7745c5c3_CtxErr
+		}
+		templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+		if !templ_7745c5c3_IsBuffer {
+			defer func() {
+				templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err == nil {
+					templ_7745c5c3_Err = templ_7745c5c3_BufErr
+				}
+			}()
+		}
+		ctx = templ.InitializeContext(ctx)
+		ctx = templ.ClearChildren(ctx)
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<span><svg class=\"sw\" aria-hidden=\"true\"><rect class=\"f-used\" width=\"14\" height=\"10\"></rect><rect class=\"f-top\" width=\"2\" height=\"10\" x=\"12\"></rect></svg>used</span> <span><svg class=\"sw\" aria-hidden=\"true\"><rect fill=\"url(#p-held)\" width=\"14\" height=\"10\"></rect></svg>held by calls under way</span> <span><svg class=\"sw\" aria-hidden=\"true\"><rect fill=\"url(#p-debt)\" width=\"14\" height=\"10\"></rect></svg>debt</span> <span><svg class=\"sw\" aria-hidden=\"true\"><path class=\"mk\" d=\"M3 9h8l-4-6z\"></path></svg>even pace</span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -19,7 +19,7 @@ type Page struct{ Shape, Path string }
 var Inside = []string{
 	"/", "/customers", "/customers/:id", "/customers/:id/edit", "/customers/:id/suspend", "/customers/new",
 	"/docs", "/docs/errors",
-	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management",
+	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/plans", "/plans/:id", "/plans/:id/edit", "/plans/new",
 	"/providers", "/providers/:id", "/providers/:id/remove", "/providers/new",
 	"/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage",
