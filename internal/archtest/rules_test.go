@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 
 	"internal/gateway": domain,
 	"internal/httpapi": domain,
-	"web":              domain,
+	"web":              append([]string{"docs"}, domain...),
 
 	"internal/boot": {anything},
 	"cmd/api":       {"internal/boot", "internal/config", "internal/logging", "internal/postgres", "internal/keyring", "internal/tenants", "internal/devstack/locate"},
@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"internal/archtest":              {},
 
 	"client": {},
+	"docs":   {},
 	"test":   {anything},
 }
 
@@ -69,6 +70,7 @@ var domain = []string{
 var walls = map[string][]string{
 	"github.com/labstack/echo":        {"internal/gateway", "internal/httpapi", "web", "internal/boot"},
 	"github.com/a-h/templ":            {"web"},
+	"github.com/yuin/goldmark":        {"web"},
 	"github.com/nats-io/nats.go":      {"internal/queue"},
 	"github.com/nats-io/nats-server":  {"internal/devstack", "internal/queue/queuetest", "test"},
 	"github.com/golang-jwt/jwt":       {"internal/auth"},

@@ -1,0 +1,10 @@
+// Package docs holds what is written here for those who use Weir, as far as its
+// own pages show it.
+package docs
+
+import _ "embed" // the texts
+
+// Limits is limits.md: how limits count, in GitHub's Markdown.
+//
+//go:embed limits.md
+var Limits []byte
