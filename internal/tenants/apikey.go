@@ -217,6 +217,9 @@ func (s *Service) APIKeys(ctx context.Context, tenant uuid.UUID, f KeyFilter, af
 func (s *Service) RevokeAPIKey(ctx context.Context, tenant, key uuid.UUID) (APIKey, error) {
 	var k APIKey
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if err := lockCounter(ctx, tx, tenant, key); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `
 			update api_keys set revoked_at = $3
 			where tenant_id = $1 and revoked_at is null

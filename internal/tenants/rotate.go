@@ -23,7 +23,7 @@ func (s *Service) RotateAPIKey(ctx context.Context, tenant, key uuid.UUID, overl
 		return old, made, fault.InvalidFields(fault.Field{Pointer: "/overlap_seconds", Code: "out_of_range", Message: "The old secret may work on for 0 to 2,592,000 seconds: 30 days."})
 	}
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if _, err := tx.Exec(ctx, `select from api_keys where tenant_id = $1 and api_key_id = $2 for update`, tenant, key); err != nil {
+		if err := lockCounter(ctx, tx, tenant, key); err != nil {
 			return err
 		}
 		if old, err = ReadAPIKey(ctx, tx, tenant, key); err != nil {
@@ -56,6 +56,16 @@ func (s *Service) RotateAPIKey(ctx context.Context, tenant, key uuid.UUID, overl
 	return old, made, conflict(err)
 }
 
+// lockCounter waits for whatever changes a key, or one that it shares its
+// counter with. What a rotation adds shows to the statements after it only.
+func lockCounter(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID) error {
+	_, err := tx.Exec(ctx, `
+		select from api_keys
+		where tenant_id = $1 and counter_id = (select counter_id from api_keys where tenant_id = $1 and api_key_id = $2)
+		order by api_key_id for update`, tenant, key)
+	return err
+}
+
 func (k APIKey) rotatable(now time.Time) error {
 	switch {
 	case k.ReplacedBy != uuid.Nil:
@@ -74,6 +84,9 @@ func (s *Service) RenameAPIKey(ctx context.Context, tenant, key uuid.UUID, name 
 	}
 	var k APIKey
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if err := lockCounter(ctx, tx, tenant, key); err != nil {
+			return err
+		}
 		old, err := ReadAPIKey(ctx, tx, tenant, key)
 		if err != nil {
 			return err

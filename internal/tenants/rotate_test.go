@@ -113,6 +113,36 @@ func TestRevokingEitherKeyOfARotationEndsBoth(t *testing.T) {
 	}
 }
 
+func TestARevocationBesideARotationLeavesNoSecretThatWorks(t *testing.T) {
+	f := newFixture(t)
+	for range 40 {
+		k := keyed(t, f)
+		errs := make(chan error, 2)
+		go func() {
+			_, _, err := f.RotateAPIKey(t.Context(), f.tenant, k.ID, time.Hour)
+			errs <- err
+		}()
+		go func() {
+			_, err := f.RevokeAPIKey(t.Context(), f.tenant, k.ID)
+			errs <- err
+		}()
+		for range cap(errs) {
+			if err := <-errs; err != nil && !fault.Is(err, fault.Conflict) {
+				t.Fatal(err)
+			}
+		}
+		page, err := f.APIKeys(t.Context(), f.tenant, tenants.KeyFilter{Customer: k.Customer}, uuid.Nil, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range page.Items {
+			if left.Status(time.Now()) == "active" {
+				t.Fatalf("of %d keys of the counter, %s works after the revocation", len(page.Items), id.APIKey.Format(left.ID))
+			}
+		}
+	}
+}
+
 type rotated struct{ old, made uuid.UUID }
 
 func rotatedPair(t *testing.T, f fixture) rotated {
