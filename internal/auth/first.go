@@ -54,26 +54,21 @@ func empty(ctx context.Context, tx pgx.Tx) (yes bool, err error) {
 const lockFirst = 0x77656972
 
 // Make makes the tenant and its owner with a password, and opens a session. A
-// wrong token is Unauthenticated first_token_wrong, and Limited after some; an
-// installation that is not empty is a Conflict already_begun, to the later of
-// two at once, too.
+// wrong token is Unauthenticated first_token_wrong, and Limited after some, which
+// keeps nobody out who holds the right one; an installation that is not empty is
+// a Conflict already_begun, to the later of two at once, too.
 func (f *First) Make(ctx context.Context, typed string, n NewAccount, userAgent string) (Issued, error) {
-	a, who := f.accounts, subjects("first visit", n.IP)
-	if err := a.throttle.check(who...); err != nil {
-		return Issued{}, err
-	}
 	if open, err := f.Open(ctx); err != nil || !open {
 		return Issued{}, begun(err)
 	}
 	got := sha256.Sum256([]byte(typed))
 	if subtle.ConstantTimeCompare(got[:], f.hash[:]) != 1 {
-		a.throttle.failed(who...)
-		return Issued{}, fault.New(fault.Unauthenticated, "first_token_wrong", "This is not the token that this installation printed when it started. Each start prints a new one.")
+		return Issued{}, f.wrongToken(n.IP)
 	}
 	if n = n.defaults(); len(n.check()) > 0 {
 		return Issued{}, fault.InvalidFields(n.check()...)
 	}
-	hash, err := a.hasher.Hash(ctx, n.Password)
+	hash, err := f.accounts.hasher.Hash(ctx, n.Password)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -82,6 +77,15 @@ func (f *First) Make(ctx context.Context, typed string, n NewAccount, userAgent 
 		f.over.Store(true)
 	}
 	return issued, err
+}
+
+func (f *First) wrongToken(ip string) error {
+	t, who := f.accounts.throttle, subjects("first visit", ip)
+	if err := t.check(who...); err != nil {
+		return err
+	}
+	t.failed(who...)
+	return fault.New(fault.Unauthenticated, "first_token_wrong", "This is not the token that this installation printed when it started. Each start prints a new one.")
 }
 
 func (f *First) make(ctx context.Context, n NewAccount, hash, userAgent string) (issued Issued, err error) {
