@@ -78,7 +78,7 @@ func (p *Pages) setup(c echo.Context, who auth.Person, w workspace) error {
 
 func (p *Pages) showSetup(c echo.Context, _ auth.Person, v setupPage, status int) error {
 	ctx := c.Request().Context()
-	if err := p.readSetup(ctx, &v); err != nil {
+	if err := p.readSetup(ctx, &v, p.setupCalls); err != nil {
 		return err
 	}
 	if v.Values == nil {
@@ -131,14 +131,17 @@ func (v setupPage) startPlan() {
 	v.put(1, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: startTokens})
 }
 
+// setupReader reads what is there of some steps, and says it of those done.
+type setupReader func(ctx context.Context, v *setupPage, says map[string]string) error
+
 // readSetup reads what is there already, and finds the step that is next.
-func (p *Pages) readSetup(ctx context.Context, v *setupPage) error {
+func (p *Pages) readSetup(ctx context.Context, v *setupPage, calls setupReader) error {
 	skipped, err := p.tenants.SetupState(ctx, v.Tenant.ID)
 	if err != nil {
 		return err
 	}
 	says := map[string]string{}
-	for _, read := range []func(context.Context, *setupPage, map[string]string) error{p.setupSupply, p.setupSold, p.setupCalls} {
+	for _, read := range []setupReader{p.setupSupply, p.setupSold, calls} {
 		if err := read(ctx, v, says); err != nil {
 			return err
 		}
@@ -221,36 +224,6 @@ func (p *Pages) setupCustomer(ctx context.Context, w workspace) (tenants.APIKey,
 	return tenants.APIKey{}, false, err
 }
 
-// setupCalls reads the first call that passed, else the newest one that failed,
-// and the newest refusal.
-func (p *Pages) setupCalls(ctx context.Context, v *setupPage, says map[string]string) error {
-	all := usage.Filter{Tests: usage.WithTests}
-	events, err := p.reports.Requests(ctx, v.Tenant.ID, usage.RequestFilter{Filter: all, Limit: 100})
-	if err != nil {
-		return err
-	}
-	for i := range events {
-		e := &events[i]
-		switch {
-		case e.Outcome == usage.OK:
-			v.Call = e
-		case v.Call == nil && !e.Outcome.Refused() && e.Outcome != usage.Correction:
-			v.Call = e
-		}
-	}
-	if v.Call != nil && v.Call.Outcome == usage.OK {
-		says["call"] = ui.Of(v.Call.Tokens.Total(), "token", "tokens") + ", at " + v.Call.StartedAt.In(v.Now.Location()).Format("15:04:05") + "."
-	}
-	all.Outcome = "refused"
-	events, err = p.reports.Requests(ctx, v.Tenant.ID, usage.RequestFilter{Filter: all, Limit: 1})
-	if err != nil || len(events) == 0 {
-		return err
-	}
-	v.Refusal = refusalOf(events[0], v.Now)
-	says["refusal"] = "Seen at " + events[0].StartedAt.In(v.Now.Location()).Format("15:04:05") + "."
-	return nil
-}
-
 // onPath tells whether the first path is still to be walked, by somebody who
 // can.
 func (p *Pages) onPath(ctx context.Context, w workspace) (bool, error) {
@@ -262,7 +235,7 @@ func (p *Pages) onPath(ctx context.Context, w workspace) (bool, error) {
 		return false, err
 	}
 	v := setupPage{workspace: w}
-	err = p.readSetup(ctx, &v)
+	err = p.readSetup(ctx, &v, p.setupSeen)
 	return v.Open != "", err
 }
 

@@ -186,6 +186,55 @@ func TestAFirstProviderKeyThatIsRefusedSaysSoAndItsSecretNeverComesBack(t *testi
 	s.get("/setup", session).has(t, "Custom 2, 2 models.", "What a customer may use")
 }
 
+func TestAProviderKeyOfThePathGetsANameThatIsFree(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	for range 2 { // a double click
+		s.post("/setup/provider", session, url.Values{"do": {"practice"}}).goesOn(t, "/setup")
+	}
+	if n := len(s.providers(made.Tenant.ID)); n != 1 {
+		t.Fatalf("%d practice providers", n)
+	}
+	status := http.StatusOK
+	form := url.Values{"provider": {"custom"}, "base_url": {upstream(t, &status)}, "secret": {"sk-very-secret"}}
+	for range 2 {
+		s.post("/setup/provider", session, form).goesOn(t, "/setup")
+	}
+	first := s.providers(made.Tenant.ID)[1]
+	if err := s.tenants.RemoveProviderKey(t.Context(), made.Tenant.ID, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.post("/setup/provider", session, form).goesOn(t, "/setup")
+	if n := len(s.providers(made.Tenant.ID)); n != 3 {
+		t.Errorf("%d provider keys", n)
+	}
+}
+
+func TestAStepOfThePathStaysDoneHoweverManyCallsFollow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	tenant, session, form := s.onThePath()
+	s.post("/setup/key", session, form)
+	k := s.keysOf(tenant)[0]
+	limit := limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 1}
+	s.store(event(tenant, noon.Add(-time.Hour)), refusedBy(event(tenant, noon.Add(-time.Hour)), limit))
+	for what, one := range map[string]func(time.Time) usage.Event{
+		"refused": func(at time.Time) usage.Event { return refusedBy(event(tenant, at), limit) },
+		"passed":  func(at time.Time) usage.Event { return event(tenant, at) },
+	} {
+		var many []usage.Event
+		for i := range 110 {
+			many = append(many, one(noon.Add(-time.Duration(i)*time.Second)))
+		}
+		s.store(many...)
+		s.get("/setup", session).has(t, "Everything is in place", k.Last4)
+		if strings.Contains(s.get("/", session).body, `href="/setup"`) {
+			t.Errorf("after 110 calls that were %s, home leads to the path again", what)
+		}
+	}
+}
+
 func TestAStepThatIsNotTheRolesSaysWhoCan(t *testing.T) {
 	t.Parallel()
 	for role, may := range map[string][]string{"owner": {"provider", "plan", "key", "refusal", "skip"}, "developer": {"refusal"}, "billing": {"plan", "skip"}, "viewer": {}} {

@@ -109,19 +109,33 @@ func (p *Pages) sendKey(c echo.Context, who auth.Person, w workspace, n tenants.
 	if err != nil {
 		return tenants.IssuedKey{}, err
 	}
-	practice, err := p.hasPractice(ctx, who.Tenant)
-	if err == nil && !practice {
-		if !w.May(seeProviderKeys) {
-			return tenants.IssuedKey{}, forbidden(who.Role, seeProviderKeys)
-		}
-		_, err = p.tenants.AddProviderKey(ctx, who.Tenant, tenants.NewProviderKey{Provider: "practice", Name: "Practice"})
-	}
-	if err != nil {
+	if err := p.ensurePractice(c, who, w); err != nil {
 		return tenants.IssuedKey{}, err
 	}
 	until := p.now().Add(tripLife)
 	n.Kind, n.Customer, n.Test, n.ExpiresAt = tenants.ForCustomer, of.Customer, true, &until
 	return p.tenants.AddAPIKey(ctx, who.Tenant, n)
+}
+
+// ensurePractice adds the practice provider where none is usable. One that came
+// in this very moment will do.
+func (p *Pages) ensurePractice(c echo.Context, who auth.Person, w workspace) error {
+	there, err := p.hasPractice(c.Request().Context(), who.Tenant)
+	if err != nil || there {
+		return err
+	}
+	if !w.May(seeProviderKeys) {
+		return forbidden(who.Role, seeProviderKeys)
+	}
+	name, err := p.freeName(c, who, "practice")
+	if err != nil {
+		return err
+	}
+	_, err = p.tenants.AddProviderKey(asPerson(c, who), who.Tenant, tenants.NewProviderKey{Provider: "practice", Name: name})
+	if e := fault.Of(err); e != nil && e.Code == "name_taken" {
+		return nil
+	}
+	return err
 }
 
 // sendFor makes a key for a step, and calls with it so often. A form that came

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,12 +36,20 @@ func (p *Pages) setupProvider(c echo.Context, who auth.Person, w workspace) erro
 		n.BaseURL = strings.TrimSpace(f.Get("base_url"))
 	}
 	if f.Get("do") == "practice" {
+		if there, err := p.hasPractice(c.Request().Context(), who.Tenant); err != nil {
+			return err
+		} else if there {
+			return c.Redirect(http.StatusSeeOther, "/setup")
+		}
 		n = tenants.NewProviderKey{Provider: "practice"}
 	}
 	if n.Name, err = p.freeName(c, who, n.Provider); err != nil {
 		return err
 	}
 	k, err := p.tenants.AddProviderKey(asPerson(c, who), who.Tenant, n)
+	if e := fault.Of(err); e != nil && e.Code == "name_taken" { // by the same form, in this very moment
+		return c.Redirect(http.StatusSeeOther, "/setup?step=provider")
+	}
 	if err != nil {
 		status, err := f.refuse(err)
 		if err != nil {
@@ -54,7 +63,7 @@ func (p *Pages) setupProvider(c echo.Context, who auth.Person, w workspace) erro
 	return c.Redirect(http.StatusSeeOther, "/setup")
 }
 
-// freeName is a name for a provider's key that none has yet: "OpenAI 2".
+// freeName is a name for a provider's key that none has: "OpenAI 2".
 func (p *Pages) freeName(c echo.Context, who auth.Person, provider string) (string, error) {
 	name := "Key"
 	if known, ok := catalogue.Lookup(provider); ok {
@@ -62,10 +71,11 @@ func (p *Pages) freeName(c echo.Context, who auth.Person, provider string) (stri
 		name = strings.TrimSuffix(name, " provider")
 	}
 	page, err := p.tenants.ProviderKeys(c.Request().Context(), who.Tenant, uuid.Nil, 100)
-	if n := len(page.Items); n > 0 {
-		name += " " + strconv.Itoa(n+1)
+	free := name
+	for n := 2; slices.ContainsFunc(page.Items, func(k tenants.ProviderKey) bool { return strings.EqualFold(k.Name, free) }); n++ {
+		free = name + " " + strconv.Itoa(n)
 	}
-	return name, err
+	return free, err
 }
 
 // setupPlan makes a plan of two numbers, and publishes it.
