@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -26,9 +28,26 @@ func (p *Pages) guarded(h echo.HandlerFunc) echo.HandlerFunc {
 		if err := p.fromHere(c.Request()); err != nil {
 			return err
 		}
+		c.Request().URL.RawQuery = readable(c.Request().URL)
 		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxForm)
 		return h(c)
 	}
+}
+
+// readable is a query without what is no text to Postgres: NUL, and bytes that
+// are not UTF-8.
+func readable(u *url.URL) string {
+	q, changed := u.Query(), false
+	for _, values := range q {
+		for i, v := range values {
+			values[i] = strings.ToValidUTF8(strings.ReplaceAll(v, "\x00", ""), "")
+			changed = changed || values[i] != v
+		}
+	}
+	if !changed {
+		return u.RawQuery
+	}
+	return q.Encode()
 }
 
 // protect sets what every page carries. A page is kept nowhere unless it says

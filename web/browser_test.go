@@ -136,3 +136,26 @@ func TestALargeFormIsNotRead(t *testing.T) {
 	}
 	s.signIn(link)
 }
+
+func TestNoBytesInAnAddressOrAFormBreakAPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	for _, text := range []string{"%00", "a%00b", "%ff", "%25", "%zz", strings.Repeat("x", 5000)} {
+		for _, path := range []string{
+			"/usage?model=", "/usage?from=", "/usage?customer=", "/usage.csv?model=", "/requests?q=", "/requests?model=", "/requests?customer=", "/requests?after=",
+			"/customers?q=", "/customers?after=", "/keys?after=", "/plans?after=", "/providers?after=", "/?flow=", "/setup?step=", "/search?q=", "/keys/new?customer=",
+		} {
+			if a := s.get(path+text, session); a.status >= http.StatusInternalServerError {
+				t.Errorf("%s%.10s: %d", path, text, a.status)
+			}
+		}
+	}
+	for _, field := range []string{"email", "password", "to"} {
+		form := url.Values{"email": {"ann@acme.example"}, "password": {"x"}}
+		form.Set(field, "a\x00\xff")
+		if a := s.post("/sign-in", "", form); a.status != http.StatusUnauthorized {
+			t.Errorf("sign-in with such a %s: %d", field, a.status)
+		}
+	}
+}

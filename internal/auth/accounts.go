@@ -162,6 +162,9 @@ func badLink() error {
 // failures of an account or network are Limited for a while.
 func (a *Accounts) SignIn(ctx context.Context, email, password, userAgent, ip string) (Issued, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
+	if strings.Contains(email, "\x00") {
+		email = "" // no text to Postgres, and nobody's address
+	}
 	who := subjects(email, ip)
 	if err := a.throttle.check(who...); err != nil {
 		return Issued{}, err
