@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh        what "make run" needs: a Postgres server's binaries
 #   scripts/setup.sh test   what "make test" needs: also a C compiler, for the
-#                           race detector
+#                           race detector, and a Redis server's binary
 #   scripts/setup.sh browser  what "make test-browser" needs: also a Chromium
 #
 # Debian and Ubuntu, as root or with sudo that asks nothing: apt. Elsewhere the
@@ -28,6 +28,10 @@ have_postgres() {
 
 have_compiler() {
 	command -v "${CC:-$(go env CC)}" >/dev/null 2>&1 && { [ "$(uname)" != Linux ] || [ -e /usr/include/stdlib.h ]; }
+}
+
+have_redis() {
+	command -v redis-server >/dev/null 2>&1
 }
 
 have_chromium() {
@@ -75,6 +79,22 @@ install_postgres() {
 	return "$status"
 }
 
+# Nor its server of the system's own: it is neither started nor enabled.
+install_redis() {
+	off=/usr/sbin/policy-rc.d
+	if [ -e "$off" ]; then
+		off=
+	else
+		printf '#!/bin/sh\nexit 101\n' | $sudo tee "$off" >/dev/null
+		$sudo chmod 755 "$off"
+	fi
+	status=0
+	apt_install redis-server || status=$?
+	[ -z "$off" ] || $sudo rm -f "$off"
+	$sudo systemctl disable redis-server >/dev/null 2>&1 || true
+	return "$status"
+}
+
 if ! command -v go >/dev/null 2>&1; then
 	echo "Go is needed: https://go.dev/doc/install" >&2
 	exit 1
@@ -83,6 +103,7 @@ fi
 wanted=
 have_postgres || wanted="postgres"
 [ "${1:-}" != test ] || have_compiler || wanted="$wanted compiler"
+[ "${1:-}" != test ] || have_redis || wanted="$wanted redis"
 [ "${1:-}" != browser ] || have_chromium || wanted="$wanted chromium"
 [ -n "$wanted" ] || exit 0
 
@@ -93,6 +114,7 @@ for what in $wanted; do
 	case $what in
 	postgres) install_postgres || echo "apt could not install Postgres" >&2 ;;
 	chromium) apt_install chromium || echo "apt could not install Chromium: install one, or set CHROME to its path" >&2 ;;
+	redis) install_redis || echo "apt could not install a Redis server: install one, so that redis-server is in PATH" >&2 ;;
 	compiler) apt_install gcc libc6-dev || echo "apt could not install a C compiler" >&2 ;;
 	esac
 done

@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"internal/gateway/upstreamtest":  {},
 	"internal/queue/queuetest":       {"internal/queue"},
 	"internal/limits/limitstest":     {"internal/limits"},
+	"internal/limits/redistest":      {},
 	"internal/archtest":              {},
 
 	"client": {},

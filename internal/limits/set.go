@@ -23,6 +23,7 @@ type Set struct {
 	broken  error
 
 	home atomic.Pointer[tenant] // of the last decision
+	far  atomic.Pointer[far]    // what Redis is told of it
 }
 
 // rule is one limit of a set: what every decision reads, in as few lines of the
@@ -45,6 +46,8 @@ type rule struct {
 }
 
 type facts struct {
+	set    *Set // nil: it is in none
+	place  int  // in its set
 	zone   *time.Location
 	name   string // of the ledger, or what the names of its ledgers begin with
 	others ident  // the ledger of those beyond the bound on names
@@ -93,9 +96,11 @@ func Compile(lists ...[]Limit) *Set {
 	i := 0
 	for _, list := range lists {
 		for j := range list {
-			if err := s.rules[i].compile(list[j]); err != nil && s.broken == nil {
+			r := &s.rules[i]
+			if err := r.compile(list[j]); err != nil && s.broken == nil {
 				s.broken = err
 			}
+			r.set, r.place = s, i
 			s.note(i)
 			i++
 		}

@@ -280,8 +280,11 @@ func (p *play) calls(states ...string) []*modelCall {
 	return list
 }
 
+// pick is one of the calls in these states that no backend may have forgotten.
 func (p *play) pick(states ...string) *modelCall {
-	list := p.calls(states...)
+	list := slices.DeleteFunc(p.calls(states...), func(c *modelCall) bool {
+		return c.state == "expired" && !p.clock.Now().Before(c.expires.Add(time.Hour))
+	})
 	if len(list) == 0 {
 		return nil
 	}

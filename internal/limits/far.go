@@ -1,0 +1,163 @@
+package limits
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+)
+
+// far is what Redis is told of a set, worked out once: where its ledgers are,
+// and its limits for whoever settles.
+type far struct {
+	rules       []farRule
+	definitions string
+}
+
+// farRule says where the ledgers of a rule are: a group is everything of one
+// scope, of one model and one end user where the limit has a ledger for each.
+type farRule struct {
+	base   string // suffix of the group's key
+	field  string // in the group
+	counts []byte // packed: what of a call it counts (outcome.lua)
+	last   atomic.Pointer[window]
+}
+
+func (s *Set) told() *far {
+	if f := s.far.Load(); f != nil {
+		return f
+	}
+	list := make([]Limit, len(s.rules))
+	f := &far{rules: make([]farRule, len(s.rules))}
+	for i := range s.rules {
+		r := &s.rules[i]
+		list[i] = r.limit
+		to := &f.rules[i]
+		to.base, to.field, to.counts = groupOf(&r.limit), fieldOf(&r.limit), r.farCounts()
+	}
+	raw, _ := json.Marshal(list) // plain values
+	f.definitions = string(raw)
+	s.far.Store(f)
+	return f
+}
+
+var (
+	scopeLetters = map[ScopeKind]string{
+		ScopeTenant: "t", ScopeCustomer: "c", ScopeAPIKey: "k", ScopeClientToken: "n", ScopeEndUser: "u", ScopeProviderKey: "p", ScopePool: "o",
+	}
+	dimensionLetters = map[Dimension]string{
+		DimensionRequests: "r", DimensionTokens: "t", DimensionInputTokens: "i", DimensionOutputTokens: "o", DimensionUnits: "u",
+		DimensionConcurrency: "c", DimensionSpend: "s",
+	}
+	windowLetters = map[Window]string{WindowMinute: "m", WindowDay: "d", WindowMonth: "M", WindowRollingDay: "D", WindowNone: "n"}
+)
+
+func groupOf(l *Limit) string {
+	return "g" + scopeLetters[l.Scope.Kind] + base64.RawURLEncoding.EncodeToString(l.Scope.ID[:])
+}
+
+func fieldOf(l *Limit) string {
+	f := dimensionLetters[l.Dimension] + windowLetters[l.Window]
+	if len(l.Models) > 0 {
+		f += hashed(l.models())
+	}
+	return f
+}
+
+// of is the suffix of the group of a name beyond that of the limit, such as
+// "#gpt-4o@" and an end user.
+func (f *farRule) of(name string) string {
+	if len(name) > 100 {
+		return f.base + "#" + hashed(name)
+	}
+	return f.base + name
+}
+
+// othersField is the field that follows a limit's own, for the ledger of those
+// beyond the bound on names.
+func (f *farRule) othersField() string { return f.field + "+" }
+
+// The numbers of what a limit counts, other than tokens by their weights.
+const (
+	farCountsRequests = 1
+	farCountsUnits    = 2
+	farCountsOne      = 4
+	farCountsCharge   = 5
+	farCountsProvider = 6
+)
+
+func (r *rule) farCounts() []byte {
+	var p packer
+	switch r.limit.Dimension {
+	case DimensionRequests:
+		p.int(farCountsRequests)
+	case DimensionUnits:
+		p.int(farCountsUnits)
+	case DimensionConcurrency:
+		p.int(farCountsOne)
+	case DimensionSpend:
+		if r.provider {
+			p.int(farCountsProvider)
+		} else {
+			p.int(farCountsCharge)
+		}
+	default:
+		p.array(len(r.weights))
+		p.ints(r.weights[:]...)
+	}
+	return p.b
+}
+
+// window is the calendar window that an instant is in.
+func (f *farRule) window(r *rule, wallMS int64) window {
+	if w := f.last.Load(); w != nil && wallMS >= w.start && wallMS < w.end {
+		return *w
+	}
+	w := windowAt(&r.limit, wallMS, r.zone)
+	f.last.Store(&w)
+	return w
+}
+
+// packFigures is a cost without its requests: a packed string that is equal for
+// equal costs.
+func packFigures(c *Cost) string {
+	p := packer{make([]byte, 0, 40)}
+	p.array(10)
+	t := &c.Tokens
+	p.ints(c.Units, t.Input, t.CachedInput, t.CacheWrite, t.Output, t.Reasoning,
+		c.ChargePico/picos, c.ChargePico%picos, c.ProviderPico/picos, c.ProviderPico%picos)
+	return string(p.b)
+}
+
+func costOf(figures string, requests int64) Cost {
+	u := unpacker{s: figures}
+	n := u.list()
+	if len(n) != 10 {
+		return Cost{Requests: requests}
+	}
+	return Cost{
+		Requests: requests, Units: n[0], Tokens: Tokens{n[1], n[2], n[3], n[4], n[5]},
+		ChargePico: n[6]*picos + n[7], ProviderPico: n[8]*picos + n[9],
+	}
+}
+
+// nameWithin is what follows the limit's own name in that of a ledger.
+func nameWithin(l *Limit, ledger string) string { return strings.TrimPrefix(ledger, l.family()) }
+
+// indexOf is the place of s in the list, which it joins if it is new.
+func indexOf[T comparable](list *[]T, s T) int {
+	i := slices.Index(*list, s)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, s)
+	}
+	return i
+}
+
+func idOf(s string) (u uuid.UUID) {
+	copy(u[:], s)
+	return u
+}

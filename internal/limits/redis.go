@@ -1,0 +1,306 @@
+package limits
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+
+	"weir/internal/fault"
+	"weir/internal/id"
+)
+
+//go:embed ledgers.lua
+var luaLedgers string
+
+//go:embed decide.lua
+var luaDecide string
+
+//go:embed outcome.lua
+var luaOutcome string
+
+// RedisOptions make a Redis. Only Client is required.
+type RedisOptions struct {
+	Client rueidis.Client
+	Prefix string           // of every key; empty: "weir:"
+	Now    func() time.Time // nil: Redis's clock decides, as it must where several processes share it
+	Books  Books            // nil: there is nothing to load
+
+	// Unclean says that the state of scopes older than Started was lost at
+	// LastAlive: their buckets and sliding windows start spent.
+	Unclean            bool
+	Started, LastAlive time.Time
+
+	MaxNames int // ledgers of one limit for each model or end user; 0: a hundred thousand
+	MaxOpen  int // reservations of a tenant that are open; 0: two hundred thousand
+}
+
+// Redis is the limits engine of any number of processes. Every operation is one
+// atomic script on the tenant's hash slot. Its methods are safe for concurrent
+// use.
+type Redis struct {
+	client          rueidis.Client
+	decide, outcome *rueidis.Lua
+	prefix          string
+	clock           func() time.Time
+	books           Books
+	killed          *killed
+
+	maxNames, maxOpen int
+
+	mu      sync.Mutex
+	tenants map[uuid.UUID]*farTenant
+	known   map[string]*Set // by its definitions: of reservations that others made
+}
+
+// farTenant is what a process knows of a tenant.
+type farTenant struct {
+	key     string        // of its head; other keys begin with it
+	loading chan struct{} // held by the one call that loads windows
+	due     int64         // µs: when there may be something to hand out; 0: there is nothing
+	seen    atomic.Int64  // µs: the latest instant that it was told
+}
+
+// NewRedis returns an engine on a server that need not be there yet.
+func NewRedis(o RedisOptions) *Redis {
+	r := &Redis{
+		client: o.Client, prefix: o.Prefix, clock: o.Now, books: o.Books,
+		decide: rueidis.NewLuaScript(luaLedgers + luaDecide), outcome: rueidis.NewLuaScript(luaLedgers + luaOutcome),
+		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
+		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},
+	}
+	if r.prefix == "" {
+		r.prefix = "weir:"
+	}
+	if o.Unclean {
+		r.killed = &killed{o.Started, o.Started}
+		if !o.LastAlive.IsZero() && o.LastAlive.Before(o.Started) {
+			r.killed.LastAlive = o.LastAlive
+		}
+	}
+	return r
+}
+
+// now is the instant that calendar windows are worked out for; where it is not
+// the one that decides, the script says so.
+func (r *Redis) now() time.Time {
+	if r.clock != nil {
+		return r.clock()
+	}
+	return time.Now()
+}
+
+func (r *Redis) tenant(u uuid.UUID) *farTenant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tenants[u]
+	if t == nil {
+		t = &farTenant{key: r.prefix + "{" + id.Tenant.Format(u) + "}", loading: make(chan struct{}, 1)}
+		r.tenants[u] = t
+	}
+	return t
+}
+
+// saw notes an instant (µs).
+func (t *farTenant) saw(micros int64) {
+	for was := t.seen.Load(); was < micros; was = t.seen.Load() {
+		if t.seen.CompareAndSwap(was, micros) {
+			return
+		}
+	}
+}
+
+// owes notes that something of the tenant runs out at an instant (µs).
+func (r *Redis) owes(t *farTenant, due int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.due == 0 || due < t.due {
+		t.due = due
+	}
+}
+
+// The statuses that scripts answer with.
+const (
+	farDone = iota
+	farNeeds
+	farAgain
+	farExists
+	farCrowded
+	farUnknown
+	farSettled
+	farExpired
+	farTooLong
+	farMoved
+)
+
+// asked is one run of a script.
+type asked struct {
+	tenant  *farTenant
+	script  *rueidis.Lua
+	keys    []string
+	body    packer // what follows the head of the arguments
+	members int    // of the body
+	ledger  func(suffix, field string) string
+}
+
+// loaded is a calendar window as the books know it.
+type loaded struct {
+	suffix, field string
+	amount        int64
+	window        window
+	used          sum
+}
+
+// answer is what a script answered, up to its status and instant.
+type answer struct {
+	unpacker
+	status int64
+	at     instant
+}
+
+// run runs a script until it has the windows that it needs. ask is called with
+// the instant to work windows out for, again if that was another.
+func (r *Redis) run(ctx context.Context, tenantID uuid.UUID, t *farTenant, ask func(wallMS int64) asked) (answer, error) {
+	wallMS := r.now().UnixMilli()
+	var windows []loaded
+	holding := false
+	defer func() {
+		if holding {
+			<-t.loading
+		}
+	}()
+	for range 10 {
+		asks := ask(wallMS)
+		a, err := r.exec(ctx, asks, windows, r.at())
+		if err != nil || a.status != farNeeds {
+			return a, err
+		}
+		wallMS = a.at.wallMS
+		stale := a.flag()
+		needs := a.needs()
+		if a.err != nil {
+			return a, out(a.err)
+		}
+		switch {
+		case stale:
+			continue
+		case !holding:
+			select {
+			case t.loading <- struct{}{}:
+				holding = true
+			case <-ctx.Done():
+				return a, out(ctx.Err())
+			}
+		default:
+			if windows, err = r.load(ctx, tenantID, needs, asks.ledger); err != nil {
+				return a, err
+			}
+		}
+	}
+	return answer{}, out(errors.New("limits: the clocks of Redis and this process run away from each other"))
+}
+
+// at is the instant to be told, in µs; 0 leaves it to Redis.
+func (r *Redis) at() int64 {
+	if r.clock != nil {
+		return r.clock().UnixMicro()
+	}
+	return 0
+}
+
+func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int64) (answer, error) {
+	p := packer{make([]byte, 0, len(a.body.b)+64)}
+	p.array(4 + a.members)
+	p.int(micros)
+	if r.killed != nil {
+		p.int(r.killed.LastAlive.UnixMilli())
+	} else {
+		p.int(0)
+	}
+	p.array(len(windows))
+	for _, w := range windows {
+		p.array(7)
+		p.str(w.suffix)
+		p.str(w.field)
+		p.ints(w.amount, w.window.start, w.window.end, w.used.n, w.used.pico)
+	}
+	p.flag(r.books != nil)
+	p.b = append(p.b, a.body.b...)
+	s, err := a.script.Exec(ctx, r.client, a.keys, []string{rueidis.BinaryString(p.b)}).ToString()
+	if err != nil {
+		return answer{}, out(err)
+	}
+	got := answer{unpacker: unpacker{s: s}}
+	n := got.array()
+	got.status = got.int()
+	if n > 2 {
+		got.at.micros, got.at.wallMS = got.int(), got.int()
+		got.at.ms, got.at.behind = got.at.wallMS, got.at.wallMS-floorDiv(got.at.micros, 1000)
+		a.tenant.saw(got.at.wallMS*1000 + 999)
+	}
+	if got.err != nil {
+		return got, out(got.err)
+	}
+	return got, nil
+}
+
+// needs are calendar windows that the books have to tell of.
+func (a *answer) needs() []loaded {
+	list := make([]loaded, a.array())
+	for i := range list {
+		n := &list[i]
+		a.array()
+		n.suffix, n.field = a.str(), a.str()
+		n.amount, n.window.start, n.window.end = a.int(), a.int(), a.int()
+	}
+	return list
+}
+
+// load asks the books for windows. Setting them is up to the script that needs
+// them: where another process was first, they are set already.
+func (r *Redis) load(ctx context.Context, tenantID uuid.UUID, list []loaded, ledger func(suffix, field string) string) ([]loaded, error) {
+	keys := make([]WindowKey, len(list))
+	for i, w := range list {
+		keys[i] = WindowKey{ledger(w.suffix, w.field), w.window.from()}
+	}
+	totals, err := r.books.CapTotals(ctx, tenantID, keys)
+	if err != nil {
+		return nil, out(err)
+	}
+	if len(totals) != len(keys) {
+		return nil, out(fmt.Errorf("limits: the books gave %d totals for %d windows", len(totals), len(keys)))
+	}
+	for i := range list {
+		if used := (sum{totals[i].Amount, totals[i].Pico}).carried(); used.n >= 0 {
+			list[i].used = used
+		}
+	}
+	return list, nil
+}
+
+// refusal is what a status other than done comes to.
+func refusal(status int64) error {
+	switch status {
+	case farExists:
+		return fault.New(fault.Conflict, "reservation_exists", "This id is reserved already.")
+	case farCrowded:
+		return out(errCrowded)
+	case farUnknown:
+		return fault.New(fault.NotFound, "reservation_not_found", "There is no such reservation.")
+	case farSettled:
+		return fault.New(fault.Conflict, "reservation_settled", "This reservation is settled already.")
+	case farExpired:
+		return fault.New(fault.Conflict, "reservation_expired", "This reservation has expired.")
+	case farTooLong:
+		return checkTTL(MaxTTL + 1)
+	case farMoved:
+		return fault.New(fault.Conflict, "reservation_moved", "This attempt is not the one that runs, or it ended with other figures.")
+	}
+	return out(fmt.Errorf("limits: status %d of a script", status))
+}

@@ -1,0 +1,215 @@
+package limits
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/fault"
+)
+
+// What outcome.lua is asked for.
+const (
+	farEnd     = 1
+	farExtend  = 2
+	farMove    = 3
+	farExpire  = 4
+	farRestore = 5
+	farPeek    = 6
+)
+
+// about is a question about one reservation; body follows its id.
+func (r *Redis) about(t *farTenant, what int, id uuid.UUID, body packer, members int) asked {
+	var p packer
+	p.int(int64(what))
+	p.str(string(id[:]))
+	p.b = append(p.b, body.b...)
+	return asked{tenant: t, script: r.outcome, keys: []string{t.key}, body: p, members: 2 + members}
+}
+
+// Settle is Memory's, on Redis.
+func (r *Redis) Settle(ctx context.Context, tenant, id uuid.UUID, s Settlement) (Outcome, error) {
+	if wrong := s.Actual.Check(); wrong != nil {
+		return Outcome{}, fault.InvalidFields(wrong...)
+	}
+	return r.end(ctx, tenant, id, settled, s)
+}
+
+// Cancel is Memory's, on Redis.
+func (r *Redis) Cancel(ctx context.Context, tenant, id uuid.UUID) (Outcome, error) {
+	return r.end(ctx, tenant, id, cancelled, Settlement{GiveBackRequest: true})
+}
+
+func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (Outcome, error) {
+	t := r.tenant(tenant)
+	var p packer
+	p.int(int64(as))
+	p.str(packFigures(&s.Actual))
+	p.flag(s.GiveBackRequest)
+	a, err := r.exec(ctx, r.about(t, farEnd, id, p, 3), nil, r.at())
+	if err != nil {
+		return Outcome{}, err
+	}
+	if a.status != farDone {
+		return Outcome{}, refusal(a.status)
+	}
+	first, same := a.flag(), a.flag()
+	c := r.record(&a.unpacker, tenant, id)
+	if a.err != nil {
+		return Outcome{}, out(a.err)
+	}
+	o := c.outcome(&a)
+	o.First = first
+	if !same {
+		return o, fault.Newf(fault.Conflict, "reservation_settled", "This reservation is %s already, with other figures.", o.State)
+	}
+	return o, nil
+}
+
+func (c *farCall) outcome(a *answer) Outcome {
+	requests := c.requests
+	if c.withRequest {
+		requests = 0
+	}
+	o := Outcome{State: StateSettled, Late: c.late, Actual: costOf(c.actual, requests)}
+	if c.phase == cancelled {
+		o.State = StateCancelled
+	}
+	for i := range c.holds {
+		if h := &c.holds[i]; h.rule.kind == kindCalendar && !(h.ended && c.late) {
+			o.Charges = append(o.Charges, h.charged(&o))
+		}
+	}
+	o.States = c.tell(a)
+	return o
+}
+
+// charged is what the event of an ended call adds to the window of a hold.
+func (h *farHold) charged(o *Outcome) Charge {
+	amount := h.amount
+	if !h.ended {
+		amount = h.rule.cost(&o.Actual)
+		if o.Late {
+			amount = amount.minus(h.amount).toward()
+		}
+	}
+	return Charge{h.ledger, h.window.from(), amount.n, amount.pico}
+}
+
+// standing is the decision that an open call stands on.
+func (r *Redis) standing(a *answer, tenant, id uuid.UUID) (Decision, error) {
+	c := r.record(&a.unpacker, tenant, id)
+	d := Decision{Admitted: true, Again: true, Candidate: c.candidate, At: wall(c.at), ExpiresAt: wall(c.expires)}
+	d.States = c.tell(a)
+	if a.err != nil {
+		return Decision{}, out(a.err)
+	}
+	d.Reservation = c.reservation()
+	return d, nil
+}
+
+// Extend is Memory's, on Redis.
+func (r *Redis) Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error {
+	t := r.tenant(tenant)
+	var p packer
+	p.int(until.UTC().Truncate(time.Microsecond).UnixMicro())
+	p.int(MaxTTL.Microseconds())
+	a, err := r.exec(ctx, r.about(t, farExtend, id, p, 2), nil, r.at())
+	if err != nil {
+		return err
+	}
+	if a.status != farDone {
+		return refusal(a.status)
+	}
+	r.owes(t, a.int())
+	return a.err
+}
+
+// peek is a reservation as it stands.
+func (r *Redis) peek(ctx context.Context, t *farTenant, tenant, id uuid.UUID) (farCall, error) {
+	a, err := r.exec(ctx, r.about(t, farPeek, id, packer{}, 0), nil, r.at())
+	if err != nil {
+		return farCall{}, err
+	}
+	if a.status != farDone {
+		return farCall{}, refusal(a.status)
+	}
+	c := r.record(&a.unpacker, tenant, id)
+	if a.err != nil {
+		return c, out(a.err)
+	}
+	return c, nil
+}
+
+// Move is Memory's, on Redis. It looks at the reservation first, which the step
+// itself then finds as it was, or answers that it has moved.
+func (r *Redis) Move(ctx context.Context, n Next) (Decision, error) {
+	if wrong := n.Ended.Actual.Check(); wrong != nil {
+		return Decision{}, fault.InvalidFields(wrong...)
+	}
+	if err := checkSets(n.Plan, n.Candidates); err != nil {
+		return Decision{}, err
+	}
+	t := r.tenant(n.Tenant)
+	c, err := r.peek(ctx, t, n.Tenant, n.ID)
+	if err != nil {
+		return Decision{}, err
+	}
+	q := r.ask(t, c.model)
+	q.user = c.user
+	q.candidates(n.Plan, n.Candidates, c.estimate, n.EndUser)
+	a, err := r.run(ctx, n.Tenant, t, func(wallMS int64) asked { return q.move(t, &n, wallMS) })
+	if err != nil {
+		return Decision{}, err
+	}
+	switch a.status {
+	case farDone:
+		return q.moved(&a, &n)
+	case farAgain:
+		d, err := r.standing(&a, n.Tenant, n.ID)
+		d.Admitted, d.ProviderFull = d.Candidate >= 0, d.Candidate < 0
+		return d, err
+	}
+	return Decision{}, refusal(a.status)
+}
+
+func (q *farAsk) move(t *farTenant, n *Next, wallMS int64) asked {
+	var p packer
+	p.int(int64(n.Attempt))
+	p.str(packFigures(&n.Ended.Actual))
+	p.flag(n.Ended.GiveBackRequest)
+	p.array(len(q.spans))
+	for i, s := range q.spans {
+		q.write(&p, s, q.names[i], wallMS)
+	}
+	q.models(&p)
+	q.definitions(&p)
+	a := q.r.about(t, farMove, n.ID, p, 6)
+	a.keys, a.ledger = q.keys, q.ledger
+	return a
+}
+
+func (q *farAsk) moved(a *answer, n *Next) (Decision, error) {
+	admitted, chosen := a.flag(), int(a.int())
+	provider := verdict{never: !a.flag(), wait: a.int(), refuses: !admitted}
+	c := q.r.record(&a.unpacker, n.Tenant, n.ID)
+	if a.err != nil {
+		return Decision{}, out(a.err)
+	}
+	d := Decision{Admitted: admitted, Candidate: -1, At: wall(a.at.micros), ExpiresAt: wall(c.expires)}
+	var list []farState
+	if chosen > 0 {
+		list = q.told(a, q.spans[chosen-1], q.names[chosen-1])
+	}
+	if a.err != nil {
+		return Decision{}, out(a.err)
+	}
+	if admitted {
+		d.Candidate, d.States = chosen-1, statesOf(list)
+		return d, nil
+	}
+	d.refuse(verdict{}, provider)
+	d.Violations = violationsOf(list)
+	return d, nil
+}
