@@ -2,7 +2,8 @@
 -- the plan's charges, 7 those of each candidate, 8 what to keep: id (empty: one is
 -- made of the ten random bytes that follow), random, time to live (µs), estimate,
 -- requests, model, end user, forget, definitions, how many may be open, the
--- candidates' models.
+-- candidates' models; and 9 what others ask for before charges: the candidate's
+-- number (0: the plan's), the place, whole and pico.
 local what, plan, candidates, keep = A[5], A[6], A[7], A[8]
 
 if what == 0 and keep[1] ~= '' then
@@ -13,6 +14,11 @@ if what == 0 and keep[1] ~= '' then
     local t = tell(r, false)
     return answer({ 2, micros, latest, r, t })
   end
+end
+
+for _, a in ipairs(A[9] or {}) do
+  local e = (a[1] == 0 and plan or candidates[a[1]])[a[2]]
+  e.ahead, e.ahead_pico = a[3], a[4]
 end
 
 local refuses, ever, wait, ready = judge(plan)

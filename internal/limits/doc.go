@@ -79,6 +79,14 @@
 // ledger that says nothing (a full bucket, an empty or ended window, a gauge
 // without leases) is dropped by Expire.
 //
+// Redis keeps a tenant's ledgers in groups, one packed string for each scope, and
+// under a tenant's hash tag: {ten_…} is its head (the latest instant seen, how many
+// reservations are open), {ten_…}g… a group, {ten_…}r… a reservation, {ten_…}o the
+// open ones by expiry, {ten_…}l those that have run out and were not handed out yet,
+// {ten_…}N… the names of a limit for each model or end user. decide.lua and
+// outcome.lua, with the arithmetic of ledgers.lua before them, are one atomic call
+// each, which reads Redis's clock once. Every key expires once it says nothing.
+//
 // # Failure
 //
 // Memory keeps everything in the process. Calendar windows that began before
@@ -87,10 +95,14 @@
 // sliding windows of scopes that existed before count as spent at the last sign
 // of life: the refusing side.
 //
+// On Redis, a calendar window that is absent is loaded if it began before the
+// tenant's head was made, and set if it is still absent: once, however many
+// processes ask. So a Redis that was emptied gives no cap back.
+//
 // # Concurrency
 //
 // All methods of Memory are safe for concurrent use. The tenant is the unit of
 // locking: one mutex each, held for arithmetic only, never for I/O, so one hot
-// tenant slows no other. Limits handed to it are shared, never written; callers
+// tenant slows no other. The methods of Redis are, too, across processes. Limits handed to it are shared, never written; callers
 // don't change them afterwards.
 package limits

@@ -380,7 +380,8 @@ end
 -- limit, 6 cost, 7 pico, 8 flags (1 shadow, 8 old), 9 what it counts, 10 and 11 its
 -- limit among the definitions; of a calendar 12 and 13 the window; of a limit for
 -- each name 14: the suffix of the set of its names, that of the group and the
--- field which all others share, how many names there may be.
+-- field which all others share, how many names there may be. ahead and ahead_pico
+-- are what others ask for before it.
 local loads = A[4] == 1
 local stale, missing = false, false
 
@@ -394,7 +395,7 @@ local function others(e)
 end
 
 local function weigh(e)
-  local kind, cost = e[3], e[6]
+  local kind, cost, ahead = e[3], e[6], e.ahead or 0
   local g = group(e[1])
   local l = g[e[2]]
   if not l and e[14] and others(e) then
@@ -423,6 +424,7 @@ local function weigh(e)
     if latest >= l[9] then turn(l, e[12], e[13]) end
     e.l = l
     local n, p = sum(l[4] + cost, l[5] + e[7])
+    if ahead > 0 or e.ahead_pico then n, p = sum(n + ahead, p + e.ahead_pico) end
     if above(cost, e[7], l[3]) then
       e.wait = never
     elseif above(n, p, l[3]) then
@@ -454,7 +456,7 @@ local function weigh(e)
     if cost > l[4] then
       wait = never
     else
-      local lacks = cost * grain - l[5]
+      local lacks = (cost + ahead) * grain - l[5]
       if lacks > 0 then wait = l[3] == 0 and never or floor((lacks + l[3] - 1) / l[3]) end
     end
   elseif kind == 5 then
@@ -464,7 +466,7 @@ local function weigh(e)
     end
     if cost > l[3] then
       wait = never
-    elseif cost > l[3] - l[4] then
+    elseif cost + ahead > l[3] - l[4] then
       e.wait = 1000000
       return true
     end
@@ -477,7 +479,7 @@ local function weigh(e)
     if cost > l[3] then
       wait = never
     else
-      local lacks = l[4] + cost - l[3]
+      local lacks = l[4] + cost + ahead - l[3]
       if lacks > 0 then
         for i = 7, #l, 2 do
           lacks = lacks - l[i + 1]

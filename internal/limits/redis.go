@@ -30,6 +30,7 @@ type RedisOptions struct {
 	Client rueidis.Client
 	Prefix string           // of every key; empty: "weir:"
 	Now    func() time.Time // nil: Redis's clock decides, as it must where several processes share it
+	After  After            // nil: timers of the real clock
 	Books  Books            // nil: there is nothing to load
 
 	// Unclean says that the state of scopes older than Started was lost at
@@ -49,6 +50,7 @@ type Redis struct {
 	decide, outcome *rueidis.Lua
 	prefix          string
 	clock           func() time.Time
+	after           After
 	books           Books
 	killed          *killed
 
@@ -65,15 +67,21 @@ type farTenant struct {
 	loading chan struct{} // held by the one call that loads windows
 	due     int64         // µs: when there may be something to hand out; 0: there is nothing
 	seen    atomic.Int64  // µs: the latest instant that it was told
+
+	line    sync.Mutex
+	waiting []*waiter // calls of this process that wait for room, first come first
 }
 
 // NewRedis returns an engine on a server that need not be there yet.
 func NewRedis(o RedisOptions) *Redis {
 	r := &Redis{
-		client: o.Client, prefix: o.Prefix, clock: o.Now, books: o.Books,
+		client: o.Client, prefix: o.Prefix, clock: o.Now, after: o.After, books: o.Books,
 		decide: rueidis.NewLuaScript(luaLedgers + luaDecide), outcome: rueidis.NewLuaScript(luaLedgers + luaOutcome),
 		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
 		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},
+	}
+	if r.after == nil {
+		r.after = realTimer
 	}
 	if r.prefix == "" {
 		r.prefix = "weir:"

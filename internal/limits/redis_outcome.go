@@ -54,6 +54,7 @@ func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 	if a.status != farDone {
 		return Outcome{}, refusal(a.status)
 	}
+	t.wake()
 	first, same := a.flag(), a.flag()
 	c := r.record(&a.unpacker, tenant, id)
 	if a.err != nil {
@@ -191,13 +192,14 @@ func (q *farAsk) move(t *farTenant, n *Next, wallMS int64) asked {
 }
 
 func (q *farAsk) moved(a *answer, n *Next) (Decision, error) {
+	q.t.wake()
 	admitted, chosen := a.flag(), int(a.int())
 	provider := verdict{never: !a.flag(), wait: a.int(), refuses: !admitted}
 	c := q.r.record(&a.unpacker, n.Tenant, n.ID)
 	if a.err != nil {
 		return Decision{}, out(a.err)
 	}
-	d := Decision{Admitted: admitted, Candidate: -1, At: wall(a.at.micros), ExpiresAt: wall(c.expires)}
+	d := Decision{Admitted: admitted, Candidate: -1, At: wall(a.at.micros), ExpiresAt: wall(c.expires), Reservation: c.reservation()}
 	var list []farState
 	if chosen > 0 {
 		list = q.told(a, q.spans[chosen-1], q.names[chosen-1])

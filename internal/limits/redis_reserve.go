@@ -26,6 +26,10 @@ type farAsk struct {
 	names       []string
 	keys        []string
 	sets        []*Set
+
+	self     *waiter // once it waits
+	ahead    []sum   // what those before it ask of the ledger of each charge; none: nobody waits
+	refusing []*farCharge
 }
 
 // farCharge is what a call asks of one ledger.
@@ -223,22 +227,31 @@ func (r *Redis) Reserve(ctx context.Context, req Request) (Decision, error) {
 	if err := req.check(); err != nil {
 		return Decision{}, err
 	}
-	t := r.tenant(req.Tenant)
-	q := r.ask(t, req.Model)
+	q := r.ask(r.tenant(req.Tenant), req.Model)
 	q.resolve(&req)
+	d, err := q.reserve(ctx, &req)
+	if err == nil && !d.Admitted && req.MaxWait > 0 {
+		return q.wait(ctx, &req, d)
+	}
+	return d, err
+}
+
+// reserve is one decision.
+func (q *farAsk) reserve(ctx context.Context, req *Request) (Decision, error) {
 	what := farReserve
 	if req.DryRun {
 		what = farDryRun
 	}
-	a, err := r.run(ctx, req.Tenant, t, func(wallMS int64) asked { return q.decision(what, &req, wallMS) })
+	q.lineUp()
+	a, err := q.r.run(ctx, req.Tenant, q.t, func(wallMS int64) asked { return q.decision(what, req, wallMS) })
 	if err != nil {
 		return Decision{}, err
 	}
 	switch a.status {
 	case farDone:
-		return q.decided(&a, &req, t)
+		return q.decided(&a, req)
 	case farAgain:
-		return r.standing(&a, req.Tenant, req.ID)
+		return q.r.standing(&a, req.Tenant, req.ID)
 	}
 	return Decision{}, refusal(a.status)
 }
@@ -252,10 +265,15 @@ func (q *farAsk) decision(what int, req *Request, wallMS int64) asked {
 	for i, s := range q.spans {
 		q.write(&p, s, q.names[i], wallMS)
 	}
-	members := 3
+	members := 4
 	if what == farReserve {
-		members = 4
 		q.keep(&p, req)
+	} else {
+		p.int(0)
+	}
+	if len(q.ahead) > 0 {
+		members++
+		q.aheads(&p)
 	}
 	return asked{q.t, q.r.decide, q.keys, p, members, q.ledger}
 }
@@ -296,7 +314,8 @@ func madeTail() string {
 }
 
 // decided reads the verdict of decide.lua.
-func (q *farAsk) decided(a *answer, req *Request, t *farTenant) (Decision, error) {
+func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
+	q.refusing = q.refusing[:0]
 	admitted, chosen := a.flag(), int(a.int())
 	plan := verdict{refuses: a.flag(), never: !a.flag(), wait: a.int()}
 	provider := verdict{refuses: a.flag(), never: !a.flag(), wait: a.int()}
@@ -313,6 +332,7 @@ func (q *farAsk) decided(a *answer, req *Request, t *farTenant) (Decision, error
 	d.States = statesOf(planStates)
 	if !admitted {
 		d.refuse(plan, provider)
+		q.refuses(planStates, chosenStates)
 		if d.ProviderFull {
 			d.Violations = violationsOf(chosenStates)
 		} else {
@@ -328,7 +348,7 @@ func (q *farAsk) decided(a *answer, req *Request, t *farTenant) (Decision, error
 			ID: idOf(id), Tenant: req.Tenant, Model: req.Model, At: d.At, ExpiresAt: d.ExpiresAt, Estimate: req.Estimate,
 			Holds: append(holdsOf(make([]Hold, 0, len(d.States)), planStates), holdsOf(nil, chosenStates)...),
 		}
-		q.r.owes(t, expires)
+		q.r.owes(q.t, expires)
 	}
 	return d, nil
 }

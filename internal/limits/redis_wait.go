@@ -1,0 +1,176 @@
+package limits
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// glance is how long a call that waits for a slot goes without looking: another
+// process may have freed one.
+const glance = 200 * time.Millisecond
+
+// lineUp notes what calls of this process that wait ask of the same ledgers.
+func (q *farAsk) lineUp() {
+	q.t.line.Lock()
+	defer q.t.line.Unlock()
+	if q.ahead = q.ahead[:0]; len(q.t.waiting) == 0 {
+		return
+	}
+	for i := range q.list {
+		var all sum
+		for _, o := range q.t.waiting {
+			if o == q.self {
+				break
+			}
+			all = all.plus(o.asks(q.list[i].id))
+		}
+		q.ahead = append(q.ahead, all)
+	}
+}
+
+func (o *waiter) asks(id ident) (all sum) {
+	for _, p := range o.places {
+		if p.ledger == id {
+			all = all.plus(p.cost)
+		}
+	}
+	return all
+}
+
+// aheads packs what is asked before each charge: whose it is (0: the plan's),
+// its place, and how much.
+func (q *farAsk) aheads(p *packer) {
+	var list packer
+	n := 0
+	add := func(of int, s span) {
+		for i := s.from; i < s.to; i++ {
+			if a := q.ahead[i]; !a.zero() {
+				list.array(4)
+				list.ints(int64(of), int64(1+i-s.from), a.n, a.pico)
+				n++
+			}
+		}
+	}
+	add(0, span{0, q.plan})
+	for i, s := range q.spans {
+		add(1+i, s)
+	}
+	p.array(n)
+	p.b = append(p.b, list.b...)
+}
+
+// refuses notes the charges that refuse.
+func (q *farAsk) refuses(lists ...[]farState) {
+	for _, list := range lists {
+		for _, s := range list {
+			if s.Refuses && s.Limit.Mode == ModeEnforce {
+				q.refusing = append(q.refusing, s.charge)
+			}
+		}
+	}
+}
+
+// wait is Memory's: the line is this process's own. What other processes give
+// back is seen when the wait that was known is over, and of slots within glance.
+func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, error) {
+	until := d.At.Add(req.MaxWait)
+	if !q.join(req, d, until) {
+		return d, nil
+	}
+	defer q.leave()
+	for {
+		over, stop := q.r.after(q.sleep(until.Sub(d.At)))
+		select {
+		case <-over:
+		case <-q.self.wake:
+		case <-ctx.Done():
+			stop()
+			return d, out(ctx.Err())
+		}
+		stop()
+		var err error
+		if d, err = q.reserve(ctx, req); err != nil || d.Admitted {
+			return d, err
+		}
+		if !d.At.Before(until) || !q.patient(d, until) {
+			return d, nil
+		}
+	}
+}
+
+// sleep is how long to wait before looking again.
+func (q *farAsk) sleep(most time.Duration) time.Duration {
+	if known := q.known(); known > 0 {
+		return min(most, known)
+	}
+	return min(most, glance)
+}
+
+// known is how long a refused call waits in any case: nobody knows when a slot
+// comes free.
+func (q *farAsk) known() (wait time.Duration) {
+	for _, c := range q.refusing {
+		if c.rule.kind != kindGauge {
+			wait = max(wait, time.Duration(c.wait)*time.Microsecond)
+		}
+	}
+	return wait
+}
+
+func (q *farAsk) patient(d Decision, until time.Time) bool {
+	return !d.Again && !d.TooLarge && !d.At.Add(q.known()).After(until)
+}
+
+// join takes a place in line, if the wait fits and there are not too many.
+func (q *farAsk) join(req *Request, d Decision, until time.Time) bool {
+	if req.DryRun || !q.patient(d, until) {
+		return false
+	}
+	q.t.line.Lock()
+	defer q.t.line.Unlock()
+	mine := 0
+	for _, o := range q.t.waiting {
+		if o.customer == req.Customer {
+			mine++
+		}
+	}
+	if mine >= maxWaitersOfCustomer || len(q.t.waiting) >= maxWaitersOfTenant {
+		return false
+	}
+	q.self = &waiter{customer: req.Customer, wake: make(chan struct{}, 1)}
+	for _, c := range q.refusing {
+		q.self.places = append(q.self.places, place{c.id, c.cost})
+	}
+	q.t.waiting = append(q.t.waiting, q.self)
+	return true
+}
+
+func (q *farAsk) leave() {
+	q.t.line.Lock()
+	if i := slices.Index(q.t.waiting, q.self); i >= 0 {
+		q.t.waiting = slices.Delete(q.t.waiting, i, i+1)
+	}
+	q.t.line.Unlock()
+	q.t.wake()
+}
+
+// wake lets those look who are first at some ledger.
+func (t *farTenant) wake() {
+	t.line.Lock()
+	defer t.line.Unlock()
+	taken := map[ident]bool{}
+	for _, o := range t.waiting {
+		first := false
+		for _, p := range o.places {
+			first = first || !taken[p.ledger]
+			taken[p.ledger] = true
+		}
+		if first {
+			select {
+			case o.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
