@@ -103,6 +103,7 @@
 //
 // All methods of Memory are safe for concurrent use. The tenant is the unit of
 // locking: one mutex each, held for arithmetic only, never for I/O, so one hot
-// tenant slows no other. The methods of Redis are, too, across processes. Limits handed to it are shared, never written; callers
-// don't change them afterwards.
+// tenant slows no other. The methods of Redis are, too, across processes. Limits
+// handed to either are shared, never written; callers don't change them
+// afterwards.
 package limits
