@@ -183,7 +183,7 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	tail := slices.Concat(rec.Tail, ended)
 	books := usage.NewBooks(a.db, spool.Instance(), tail)
 	a.engine = limits.NewMemory(limits.MemoryOptions{
-		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && (!rec.Clean || len(rec.Snapshot) == 0), LastAlive: rec.LastAlive, Snapshot: rec.Snapshot,
+		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
 	})
 	reports := usage.NewReports(a.db, a.now)
 	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
@@ -250,12 +250,38 @@ func (a *API) work(ctx, work context.Context) error {
 	a.background, running = errgroup.WithContext(work)
 	a.background.Go(func() error { return a.meter.Run(running) })
 	a.background.Go(func() error { return a.publisher.Run(running) })
+	a.background.Go(func() error { return a.keepSnapshots(running) })
 	a.background.Go(func() error { return a.used.Run(running) })
 	select {
 	case <-running.Done(): // none of them ends by itself
 		return a.background.Wait()
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// keepEvery is how often the engine's state is written down. After a kill, what
+// happened since is read from the spool.
+const keepEvery = 30 * time.Second
+
+// keepSnapshots writes the engine's state down, at once and then every so often.
+func (a *API) keepSnapshots(ctx context.Context) error {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		from := a.spool.Place()
+		snapshot, err := a.engine.Snapshot()
+		if err == nil {
+			err = a.spool.Keep(from, snapshot)
+		}
+		if err != nil {
+			a.log.Error("limits not written down", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
 	}
 }
 

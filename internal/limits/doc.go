@@ -91,9 +91,10 @@
 //
 // Memory keeps everything in the process. Calendar windows that began before
 // the process did are loaded through Books, once each; a Books that fails makes
-// the call fail with limiter_unavailable. After an unclean start, buckets and
-// sliding windows of scopes that existed before count as spent at the last sign
-// of life: the refusing side.
+// the call fail with limiter_unavailable. Buckets and sliding windows come from a
+// snapshot and a journal of what was admitted and settled after it, which are
+// replayed at the instants of then (journal.go). Without them, those of scopes
+// that existed before count as spent at the last sign of life: the refusing side.
 //
 // On Redis, a calendar window that is absent is loaded if it began before the
 // tenant's head was made, and set if it is still absent: once, however many

@@ -32,10 +32,11 @@ type MemoryOptions struct {
 	Now       func() time.Time
 	Books     Books     // nil: there is nothing to load
 	Started   time.Time // of this process; calendar windows that began before are loaded. Zero: now
-	Unclean   bool      // the earlier life left no snapshot: ledgers older than Started start spent
+	Unclean   bool      // the earlier life left neither snapshot nor journal: ledgers older than Started start spent
 	LastAlive time.Time // the last instant that the earlier life is known to have run. Zero: Started
 	After     After     // nil: timers of the real clock
-	Snapshot  []byte    // of the earlier life's clean end; one that can't be read counts as Unclean
+	Snapshot  []byte    // of the earlier life; one that can't be read counts as Unclean
+	Journal   []Entry   // what happened after the snapshot; nothing after a clean end
 
 	// What one tenant can make; 0 is the default.
 	MaxLedgers  int // a million
@@ -85,13 +86,25 @@ func NewMemory(o MemoryOptions) *Memory {
 	if m.started.IsZero() {
 		m.started = m.epoch
 	}
-	if o.Unclean || len(o.Snapshot) > 0 && m.readSnapshot(o.Snapshot) != nil {
+	if o.Unclean || len(o.Snapshot) > 0 && m.recover(o) != nil {
 		m.killed = &killed{m.started, m.started}
 		if !o.LastAlive.IsZero() && o.LastAlive.Before(m.started) {
 			m.killed.LastAlive = o.LastAlive
 		}
 	}
 	return m
+}
+
+func (m *Memory) recover(o MemoryOptions) error {
+	open, err := m.readSnapshot(o.Snapshot)
+	if err != nil {
+		return err
+	}
+	if err := m.replay(o.Journal, open); err != nil {
+		m.tenants, m.all = map[uuid.UUID]*tenant{}, nil
+		return err
+	}
+	return nil
 }
 
 func orDefault(n, d int) int {

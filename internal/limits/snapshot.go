@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,166 +18,209 @@ type killed struct {
 	LastAlive time.Time `json:"last_alive"`
 }
 
-// A snapshot is a line of JSON, then one record for each bucket and sliding
-// window that is not unused. Calendar windows come from the books, open
-// reservations from Restore. A life that began after a kill may not have touched
-// every ledger that was spent before: until they would be free again, the next
-// life has to know.
+// A snapshot is a line of JSON, then numbers in little endian: for each tenant
+// its id, how many ledgers follow and how many calls, then the ledgers (buckets
+// and sliding windows that are in use) and the ids of the calls that were open.
+// Calendar windows come from the books, open reservations from Restore. A life
+// that began after a kill may not have touched every ledger that was spent
+// before: until they would be free again, the next life has to know.
 type snapshotHead struct {
 	Version int     `json:"version"`
-	Records int     `json:"records"`
+	Tenants int     `json:"tenants"`
 	Killed  *killed `json:"killed,omitempty"`
 }
 
-const snapshotVersion = 2
+const snapshotVersion = 3
 
-// snapshotRecord is followed by its sub-buckets: number and amount of those that
-// are not 0.
-type snapshotRecord struct {
-	Tenant uuid.UUID
-	ID     ident2
-	Kind   uint32
-	Parts  uint32
-	A, B   int64 // bucket: rate, ceiling; sliding: amount, 0
-	C, D   int64 // bucket: level, last; sliding: 0, the current sub-bucket
+// kept is a ledger in a snapshot.
+type kept struct {
+	id         ident
+	kind       kind
+	a, b, c, d int64 // bucket: rate, ceiling, level, last; sliding: amount, 0, 0, the sub-bucket that runs
+	parts      []keptPart
 }
 
-// ident2 is an ident as encoding/binary takes it.
-type ident2 struct{ A, B uint64 }
+type keptPart struct{ number, amount int64 }
 
-type snapshotPart struct{ Number, Amount int64 }
-
-// Snapshot is the state that a clean stop hands to the next life, as
-// MemoryOptions.Snapshot. No call may run any more.
+// Snapshot is the state that the next life begins with, as
+// MemoryOptions.Snapshot: of a clean stop, or of a moment after which a journal
+// was kept. It holds one tenant's lock at a time.
 func (m *Memory) Snapshot() ([]byte, error) {
-	var body bytes.Buffer
-	head := snapshotHead{Version: snapshotVersion, Killed: m.killed}
-	for _, t := range m.everyone() {
-		n, err := t.snapshot(&body, m.now())
-		if err != nil {
-			return nil, err
-		}
-		head.Records += n
+	var body []byte
+	tenants := m.everyone()
+	for _, t := range tenants {
+		body = t.snapshot(body, m.now())
 	}
-	raw, err := json.Marshal(head)
+	head, err := json.Marshal(snapshotHead{snapshotVersion, len(tenants), m.killed})
 	if err != nil {
 		return nil, err
 	}
-	return append(append(raw, '\n'), body.Bytes()...), nil
+	return append(append(head, '\n'), body...), nil
 }
 
-func (t *tenant) snapshot(to *bytes.Buffer, now time.Time) (n int, err error) {
+func (t *tenant) snapshot(to []byte, now time.Time) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.begin(now)
-	for id, r := range t.index {
-		rec := snapshotRecord{Tenant: t.id, ID: ident2{id.a, id.b}, Kind: uint32(r.kind())}
-		var parts []snapshotPart
-		switch i := r.place(); r.kind() {
-		case kindBucket:
-			b := t.buckets.at(i)
-			if b.refill(at.ms, &t.rooms); b.level == b.full() {
-				continue
-			}
-			rec.A, rec.B, rec.C, rec.D = b.rate, b.ceiling, b.level, b.last
-		case kindMinute:
-			parts = t.minutes.at(i).slider().snapshot(&rec, at.ms)
-		case kindRolling:
-			parts = t.rollings.at(i).slider().snapshot(&rec, at.ms)
-		default:
-			continue
+	to = append(to, t.id[:]...)
+	counts := len(to)
+	to = append(to, make([]byte, 16)...)
+	var ledgers, calls uint64
+	t.each(func(r ref) {
+		if k, used := t.keep(r, &at); used {
+			to = k.append(to)
+			ledgers++
 		}
-		if r.kind() != kindBucket && len(parts) == 0 {
-			continue
-		}
-		rec.Parts = uint32(len(parts))
-		if err := binary.Write(to, binary.LittleEndian, &rec); err != nil {
-			return n, err
-		}
-		if err := binary.Write(to, binary.LittleEndian, parts); err != nil {
-			return n, err
-		}
-		n++
+	})
+	for _, c := range t.open {
+		to = append(to, c.id[:]...)
+		calls++
 	}
-	return n, nil
+	binary.LittleEndian.PutUint64(to[counts:], ledgers)
+	binary.LittleEndian.PutUint64(to[counts+8:], calls)
+	return to
 }
 
-func (s slider) snapshot(to *snapshotRecord, now int64) (parts []snapshotPart) {
-	s.touch(s.amount, now)
-	to.A, to.D = s.amount, s.now
+// each calls f for each bucket and sliding window in the index.
+func (t *tenant) each(f func(ref)) {
+	for _, s := range []struct {
+		kind kind
+		n    uint32
+	}{{kindBucket, t.buckets.n}, {kindMinute, t.minutes.n}, {kindRolling, t.rollings.n}} {
+		for i := range s.n {
+			r := refOf(s.kind, i)
+			if h := t.head(r); h.id != (ident{}) {
+				f(r)
+			}
+		}
+	}
+}
+
+func (t *tenant) keep(r ref, at *instant) (k kept, used bool) {
+	k = kept{id: t.head(r).id, kind: r.kind()}
+	if k.kind == kindBucket {
+		b := t.buckets.at(r.place())
+		b.refill(at.ms, &t.rooms)
+		k.a, k.b, k.c, k.d = b.rate, b.ceiling, b.level, b.last
+		return k, b.level < b.full()
+	}
+	s := t.slider(r)
+	s.touch(s.amount, at.ms)
+	k.a, k.d = s.amount, s.now
 	for number := s.now; s.within(number); number-- {
 		if n := *s.part(number); n != 0 {
-			parts = append(parts, snapshotPart{number, n})
+			k.parts = append(k.parts, keptPart{number, n})
 		}
 	}
-	return parts
+	return k, s.used != 0
 }
 
-func (m *Memory) readSnapshot(raw []byte) error {
+func (k *kept) append(to []byte) []byte {
+	le := binary.LittleEndian
+	to = le.AppendUint64(le.AppendUint64(to, k.id.a), k.id.b)
+	to = le.AppendUint32(le.AppendUint32(to, uint32(k.kind)), uint32(len(k.parts)))
+	for _, n := range []int64{k.a, k.b, k.c, k.d} {
+		to = le.AppendUint64(to, uint64(n))
+	}
+	for _, p := range k.parts {
+		to = le.AppendUint64(le.AppendUint64(to, uint64(p.number)), uint64(p.amount))
+	}
+	return to
+}
+
+var errShort = errors.New("limits: the snapshot is cut off")
+
+// reader reads numbers until there are no more.
+type reader struct {
+	b     []byte
+	short bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.short = r.short || len(r.b) < n; r.short {
+		return make([]byte, n)
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) int64() int64   { return int64(binary.LittleEndian.Uint64(r.take(8))) }
+
+func (r *reader) kept() kept {
+	k := kept{id: ident{uint64(r.int64()), uint64(r.int64())}, kind: kind(r.uint32())}
+	parts := r.uint32()
+	k.a, k.b, k.c, k.d = r.int64(), r.int64(), r.int64(), r.int64()
+	for range parts {
+		if r.short {
+			break
+		}
+		k.parts = append(k.parts, keptPart{r.int64(), r.int64()})
+	}
+	return k
+}
+
+// readSnapshot takes a snapshot over, and returns the calls that were open then.
+// An error leaves the engine without any tenant.
+func (m *Memory) readSnapshot(raw []byte) (open map[uuid.UUID]bool, err error) {
 	line, body, _ := bytes.Cut(raw, []byte("\n"))
 	var head snapshotHead
 	if err := json.Unmarshal(line, &head); err != nil {
-		return fmt.Errorf("limits: snapshot: %w", err)
+		return nil, fmt.Errorf("limits: snapshot: %w", err)
 	}
 	if head.Version != snapshotVersion {
-		return fmt.Errorf("limits: snapshot of version %d", head.Version)
+		return nil, fmt.Errorf("limits: snapshot of version %d", head.Version)
 	}
-	from := bytes.NewReader(body)
-	for range head.Records {
-		var rec snapshotRecord
-		if err := binary.Read(from, binary.LittleEndian, &rec); err != nil {
-			return fmt.Errorf("limits: snapshot: %w", err)
+	r, now := &reader{b: body}, m.line(m.started)
+	open = map[uuid.UUID]bool{}
+	for range head.Tenants {
+		t := m.tenant(uuid.UUID(r.take(16)))
+		ledgers, calls := r.int64(), r.int64()
+		for i := int64(0); i < ledgers && !r.short; i++ {
+			t.recover(r.kept(), now)
 		}
-		if rec.Parts > rollingParts {
-			return fmt.Errorf("limits: snapshot: %d sub-buckets", rec.Parts)
+		for i := int64(0); i < calls && !r.short; i++ {
+			open[uuid.UUID(r.take(16))] = true
 		}
-		parts := make([]snapshotPart, rec.Parts)
-		if err := binary.Read(from, binary.LittleEndian, parts); err != nil {
-			return fmt.Errorf("limits: snapshot: %w", err)
+		if r.short {
+			m.tenants, m.all = map[uuid.UUID]*tenant{}, nil
+			return nil, errShort
 		}
-		m.tenant(rec.Tenant).recover(rec, parts, m.line(m.started))
 	}
 	m.killed = head.Killed
-	return nil
+	return open, nil
 }
 
 // recover takes over one ledger of a snapshot; the clock may have stepped back
-// since.
-func (t *tenant) recover(rec snapshotRecord, parts []snapshotPart, now int64) {
-	id := ident{rec.ID.A, rec.ID.B}
-	if t.index[id] != 0 || rec.A < 0 {
+// since. What no engine can have written is left out.
+func (t *tenant) recover(k kept, now int64) {
+	if t.index[k.id] != 0 || k.id == (ident{}) || k.a < 0 || k.a > maxBucket {
 		return
 	}
-	switch kind(rec.Kind) {
+	switch k.kind {
 	case kindBucket:
-		if rec.B < rec.A || rec.B > maxBucket || rec.C > rec.B*grain || rec.C < -rec.B*grain {
+		if k.b < k.a || k.b > maxBucket || k.c > k.b*grain || k.c < -k.b*grain {
 			return
 		}
-		r := t.make(kindBucket, id)
+		r := t.make(kindBucket, k.id)
 		t.enter(r, nil)
 		b := t.buckets.at(r.place())
-		b.rate, b.ceiling, b.level, b.last = rec.A, rec.B, rec.C, min(rec.D, now)
-	case kindMinute:
-		r := t.make(kindMinute, id)
+		b.rate, b.ceiling, b.level, b.last = k.a, k.b, k.c, min(max(k.d, 0), now)
+	case kindMinute, kindRolling:
+		r := t.make(k.kind, k.id)
 		t.enter(r, nil)
-		t.minutes.at(r.place()).slider().recover(rec, parts, now)
-	case kindRolling:
-		r := t.make(kindRolling, id)
-		t.enter(r, nil)
-		t.rollings.at(r.place()).slider().recover(rec, parts, now)
+		t.slider(r).recover(k, now)
 	}
 }
 
-func (s slider) recover(rec snapshotRecord, parts []snapshotPart, now int64) {
-	s.begin(min(rec.A, maxBucket), now, false)
-	s.now = min(max(rec.D, 0), s.now)
-	for _, p := range parts {
-		number := p.Number
-		if number > s.now {
-			number = s.now
-		}
-		if s.within(number) && p.Amount >= 0 && p.Amount <= maxUnits && s.used <= maxUnits {
-			s.add(number, p.Amount)
+func (s slider) recover(k kept, now int64) {
+	s.begin(k.a, now, false)
+	s.now = min(max(k.d, 0), s.now)
+	for _, p := range k.parts {
+		number := min(p.number, s.now)
+		if s.within(number) && p.amount >= 0 && p.amount <= maxUnits && s.used <= maxUnits {
+			s.add(number, p.amount)
 		}
 	}
 }

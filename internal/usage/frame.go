@@ -36,6 +36,7 @@ const (
 	kindEnded      kind = 5 // the terminal Event
 	kindAlive      kind = 6 // nothing but its time
 	kindClean      kind = 7 // the clean stop: in a file of its own
+	kindSnapshot   kind = 8 // a snapshot of the limiter: in a file of its own
 )
 
 // record is one record. A payload that was read is valid until the next read.

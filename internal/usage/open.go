@@ -77,12 +77,19 @@ func (s *Spool) begin() (Recovery, error) {
 	if rec.Fresh, err = s.identify(len(seqs) == 0); err != nil {
 		return rec, err
 	}
+	if s.journal, err = s.takeJournal(seqs); err != nil {
+		return rec, err
+	}
 	if err := s.recover(seqs, &rec); err != nil {
 		return rec, err
 	}
 	if rec.Clean, rec.Snapshot, err = s.takeClean(); err != nil {
 		return rec, err
 	}
+	if j := s.journal; j != nil && !rec.Clean && !j.broken && len(rec.Damage) == 0 {
+		rec.Snapshot, rec.Journal = j.snapshot, j.entries
+	}
+	s.journal = nil
 	seq := uint64(1)
 	if len(seqs) > 0 {
 		seq = seqs[len(seqs)-1] + 1
@@ -179,17 +186,17 @@ func (s *Spool) takeClean() (clean bool, snapshot []byte, err error) {
 	if err := errors.Join(os.Remove(s.cleanPath()), syncDir(s.dir)); err != nil {
 		return false, nil, fmt.Errorf("usage: spool: %w", err)
 	}
-	end, snapshot, ok := s.cleanMark(b)
+	end, snapshot, ok := s.mark(b, kindClean)
 	if !ok || len(s.segs) == 0 || end != (position{s.tail().seq, s.tail().size}) {
 		return false, nil, nil
 	}
 	return true, snapshot, nil
 }
 
-// cleanMark reads what putClean wrote.
-func (s *Spool) cleanMark(b []byte) (end position, snapshot []byte, ok bool) {
+// mark reads a place and a snapshot, as putClean and Keep write them.
+func (s *Spool) mark(b []byte, k kind) (end position, snapshot []byte, ok bool) {
 	r, _, err := parseWithin(b, 1<<31)
-	if err != nil || r.kind != kindClean || r.id != s.instance || len(r.payload) < 8 {
+	if err != nil || r.kind != k || r.id != s.instance || len(r.payload) < 8 {
 		return end, nil, false
 	}
 	return position{uint64(r.number), int64(binary.LittleEndian.Uint64(r.payload))}, r.payload[8:], true

@@ -16,10 +16,11 @@ import (
 
 // Recovery is what the earlier life of a spool left.
 type Recovery struct {
-	Fresh     bool      // there was no earlier life
-	Clean     bool      // it ended by Close
-	Snapshot  []byte    // what Close was given; once
-	LastAlive time.Time // the last instant that it is known to have run; zero if Fresh
+	Fresh     bool           // there was no earlier life
+	Clean     bool           // it ended by Close
+	Snapshot  []byte         // what Close was given, or after a kill what Keep was given last
+	Journal   []limits.Entry // after a kill: what happened after that
+	LastAlive time.Time      // the last instant that it is known to have run; zero if Fresh
 	Open      []OpenAdmission
 	Tail      []Ended // ended calls still on disk, committed or not
 	Damage    []Damage
@@ -89,6 +90,7 @@ func (s *Spool) recoverSegment(seg *segment, last bool, rec *Recovery) error {
 
 // replay takes one record over.
 func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
+	s.journal.note(s, seg, off, r)
 	if r.at.After(rec.LastAlive) {
 		rec.LastAlive = r.at
 	}

@@ -43,6 +43,7 @@ type Spool struct {
 	closed  bool
 	broken  error // why the last write or sync failed
 	lastAt  time.Time
+	journal *journal        // while the files are read
 	numbers [Shards]int64   // the last number given
 	done    [Shards]numbers // committed, or never to come
 	open    map[uuid.UUID]*openCall
