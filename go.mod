@@ -33,6 +33,8 @@ require (
 	github.com/yuin/goldmark v1.8.7
 )
 
+require github.com/anishathalye/porcupine v1.3.1
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect

@@ -100,6 +100,21 @@ var cases = []guarantee{
 		b.clock.Set(Noon.Add(125 * time.Second))
 		b.admitted(plan, 150_000)
 	}},
+	{"AStrictWindowOfTokensLetsTheSameCallsPass", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		tokens := b.limit(limits.DimensionTokens, limits.WindowMinute, 200_000)
+		tokens.Policy = limits.PolicySliding
+		plan := []limits.Limit{b.limit(limits.DimensionRequests, limits.WindowMinute, 500), tokens}
+		b.admitted(plan, 190_000)
+		b.clock.Move(5 * time.Second)
+		d := b.refused(plan, 20_000)
+		if len(d.Violations) != 1 || d.Violations[0].Limit.Label() != "tokens per minute" {
+			t.Fatalf("refused by %s, want tokens per minute alone", describe(d.Violations))
+		}
+		wantWait(t, d, 56*time.Second) // the first second has left the window whole at 61 s
+		b.clock.Set(Noon.Add(125 * time.Second))
+		b.admitted(plan, 150_000)
+	}},
 	{"ADayBeginsAtMidnightNotAtItsFirstCall", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		b.clock.Set(time.Date(2026, 3, 10, 14, 50, 0, 0, time.UTC)) // 23:50 in Tokyo

@@ -2,8 +2,10 @@ package limitstest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -75,6 +77,58 @@ var races = []guarantee{
 				t.Errorf("%s counts %d, want %d", l.Ledger("m"), got, want)
 			}
 		}
+	}},
+	{"WhateverSixtyFourDoAtOnceTheLedgersHoldWhatTheOutcomesCharge", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		day, slots := b.limit(limits.DimensionTokens, limits.WindowDay, 1_000_000), b.limit(limits.DimensionConcurrency, limits.WindowNone, 1000)
+		minute := b.limit(limits.DimensionTokens, limits.WindowMinute, 1_000_000)
+		minute.Policy = limits.PolicySliding
+		keys := []limits.Limit{}
+		for range 2 {
+			keys = append(keys, provider(id.New(), limits.DimensionTokens, limits.WindowDay, 1_000_000))
+		}
+		plan := of([]limits.Limit{day, slots, minute})
+		charged := together(64, func(i int) map[string]int64 {
+			sum := map[string]int64{}
+			for round := range 10 {
+				ctx, n := context.Background(), int64(i+round)
+				d := b.ask(limits.Request{Plan: plan, Estimate: tokens(n), Candidates: b.candidates(keys[:1], keys[1:])})
+				call := d.Reservation.ID
+				if round%3 == 1 {
+					_, _ = b.Move(ctx, limits.Next{Tenant: b.tenant, ID: call, Ended: limits.Settlement{Actual: tokens(n / 2)}, Candidates: b.candidates(keys[1:])})
+				}
+				_ = b.Extend(ctx, b.tenant, call, Noon.Add(20*time.Minute))
+				o, err := b.Settle(ctx, b.tenant, call, limits.Settlement{Actual: tokens(n * int64(round%4) / 2)})
+				if round%5 == 4 {
+					_, err2 := b.Cancel(ctx, b.tenant, call)
+					if err2 == nil {
+						err = errors.New("cancelled after it was settled")
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				for _, c := range o.Charges {
+					sum[c.Ledger] += c.Amount
+				}
+			}
+			return sum
+		})
+		total := map[string]int64{}
+		for _, sum := range charged {
+			for ledger, n := range sum {
+				total[ledger] += n
+			}
+		}
+		for _, l := range []limits.Limit{day, keys[0], keys[1]} {
+			if s := b.live(l)[0]; s.Used != total[l.Ledger("")] || s.Held != 0 || s.Used == 0 {
+				t.Errorf("%s holds %d + %d, the outcomes charged %d", s.Ledger, s.Used, s.Held, total[l.Ledger("")])
+			}
+		}
+		if s := b.live(minute)[0]; s.Used != total[day.Ledger("")] || s.Held != 0 {
+			t.Errorf("the minute holds %d + %d, want %d", s.Used, s.Held, total[day.Ledger("")])
+		}
+		b.remaining(1000, slots)
 	}},
 	{"OneOutcomeStandsHoweverManySettleAtOnce", func(t *testing.T, open Open) {
 		b := newBench(t, open)
