@@ -28,7 +28,7 @@ func (p *Pages) levels(ctx context.Context, tenant uuid.UUID, list []limits.Limi
 func levelOf(s limits.State, now time.Time) ui.Level {
 	l := s.Limit
 	g := gaugeOf(s, now)
-	level := ui.Level{Name: limitName(l), Left: ui.Count(s.Remaining), Gauge: g}
+	level := ui.Level{Name: limitName(l), Left: amountOf(l.Dimension, s.Remaining), Gauge: g}
 	if len(l.Models) > 0 {
 		level.Of = strings.Join(l.Models, ", ")
 	}
@@ -50,7 +50,7 @@ func gaugeOf(s limits.State, now time.Time) ui.Gauge {
 	l := s.Limit
 	ceiling := max(l.Amount, l.Burst)
 	g := ui.Gauge{
-		Label: limitName(l) + ": " + used(s) + ", " + ui.Count(s.Remaining) + " left", Limit: ceiling,
+		Label: limitName(l) + ": " + used(s) + ", " + amountOf(l.Dimension, s.Remaining) + " left", Limit: ceiling,
 		Used: min(s.Used, ceiling), Held: s.Held, Debt: s.Debt, Shadow: l.Mode == limits.ModeShadow,
 	}
 	switch l.Policy {
@@ -65,14 +65,15 @@ func gaugeOf(s limits.State, now time.Time) ui.Gauge {
 }
 
 func used(s limits.State) string {
-	text := ui.Count(s.Used) + " used"
+	count := func(n int64) string { return amountOf(s.Limit.Dimension, n) }
+	text := count(s.Used) + " used"
 	if s.Held > 0 {
-		text += ", " + ui.Count(s.Held) + " held"
+		text += ", " + count(s.Held) + " held"
 	}
 	if s.Debt > 0 {
-		text += ", " + ui.Count(s.Debt) + " in debt"
+		text += ", " + count(s.Debt) + " in debt"
 	}
-	return text + " of " + ui.Count(max(s.Limit.Amount, s.Limit.Burst))
+	return text + " of " + count(max(s.Limit.Amount, s.Limit.Burst))
 }
 
 // limitName names a limit at the beginning of a line: "Tokens a minute".

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -15,18 +14,11 @@ type limitRow struct {
 	Dimension, Amount, Window, Burst, Models ui.Input
 	Each                                     bool
 	EachName                                 string
-	Extra, ExtraName                         string // what the form does not show, kept as it is
-	ExtraWords                               string
-	Error                                    string // of the row as a whole
-}
-
-// extra is what a limit says beside the fields of a form. It comes along
-// unchanged, so that editing one figure loses nothing.
-type extra struct {
-	Policy  limits.Policy          `json:"policy,omitempty"`
-	Weights map[limits.Class]int64 `json:"weights,omitempty"`
-	Outage  limits.Outage          `json:"outage,omitempty"`
-	Mode    limits.Mode            `json:"mode,omitempty"`
+	Policy, Mode, Outage                     ui.Input
+	Weights                                  []ui.Input // of what is counted in tokens
+	Finer                                    string     // what is set of these, in words; "" all is as usual
+	FinerWrong                               bool       // something of these is not right
+	Error                                    string     // of the row as a whole
 }
 
 // maxRows is how many rows of limits or prices a form has at the most.
@@ -38,7 +30,7 @@ var dimensionOptions = []ui.Option{
 	{Value: "input_tokens", Label: "input tokens"},
 	{Value: "output_tokens", Label: "output tokens"},
 	{Value: "units", Label: "units"},
-	{Value: "spend", Label: "millionths of spend"},
+	{Value: "spend", Label: "spend"},
 	{Value: "concurrency", Label: "requests at once"},
 }
 
@@ -74,18 +66,14 @@ func (f form) limitRow(i int) limitRow {
 	}
 	r := limitRow{
 		Dimension: in("dimension", "what it counts"), Amount: in("amount", "amount"), Window: in("window", "per"), Burst: in("burst", "burst"), Models: in("models", "models"),
-		EachName: row("limits", i, "each_model"), Each: f.Get(row("limits", i, "each_model")) != "", Error: f.Error("limits." + strconv.Itoa(i)),
-		Extra: f.Get(row("limits", i, "extra")), ExtraName: row("limits", i, "extra"),
+		EachName: row("limits", i, "each_model"), Each: f.Get(row("limits", i, "each_model")) != "", Error: f.Error("limits."+strconv.Itoa(i)) + f.Error(row("limits", i, "weights")),
 	}
-	r.ExtraWords = f.extra(i).words()
-	for _, hidden := range []string{"policy", "weights", "outage", "mode"} {
-		r.Error += f.Error(row("limits", i, hidden))
-	}
-	r.Amount.InputMode, r.Amount.Class = "numeric", "num"
+	r.Amount.InputMode, r.Amount.Class = "decimal", "num"
 	r.Burst.InputMode, r.Burst.Class, r.Burst.Placeholder = "numeric", "num", "as amount"
 	r.Models.Class, r.Models.Placeholder = "mono", "every model"
 	r.Dimension.Options = ui.Choose(r.Dimension.Value, append([]ui.Option{}, dimensionOptions...)...)
 	r.Window.Options = ui.Choose(r.Window.Value, append([]ui.Option{}, windowOptions...)...)
+	f.finer(i, &r, in)
 	return r
 }
 
@@ -94,7 +82,7 @@ func (f form) put(i int, l limits.Limit) {
 	set := func(member, value string) { f.Set(row("limits", i, member), value) }
 	set("dimension", string(l.Dimension))
 	set("window", string(l.Window))
-	set("amount", ui.Count(l.Amount))
+	set("amount", amountOf(l.Dimension, l.Amount))
 	set("models", strings.Join(l.Models, ", "))
 	set("burst", "")
 	if l.Burst > 0 {
@@ -103,35 +91,7 @@ func (f form) put(i int, l limits.Limit) {
 	if l.EachModel {
 		set("each_model", "true")
 	}
-	kept, err := json.Marshal(extra{l.Policy, l.Weights, l.Outage, l.Mode})
-	if err == nil && string(kept) != "{}" {
-		set("extra", string(kept))
-	}
-}
-
-func (f form) extra(i int) (x extra) {
-	_ = json.Unmarshal([]byte(f.Get(row("limits", i, "extra"))), &x) // what was tampered with is nothing
-	return x
-}
-
-// words say what is not to be seen in the fields.
-func (x extra) words() string {
-	var said []string
-	for _, c := range []limits.Class{limits.ClassInput, limits.ClassCachedInput, limits.ClassCacheWrite, limits.ClassOutput, limits.ClassReasoning} {
-		if w, set := x.Weights[c]; set && w != 1000 {
-			said = append(said, strings.ReplaceAll(string(c), "_", " ")+" counts "+strconv.FormatFloat(float64(w)/1000, 'f', -1, 64)+" times")
-		}
-	}
-	if x.Outage != "" && x.Outage != limits.OutageShare {
-		said = append(said, string(x.Outage)+" while the store is out")
-	}
-	if x.Policy == limits.PolicySliding {
-		said = append(said, "never more in any window of that length")
-	}
-	if x.Mode == limits.ModeShadow {
-		said = append(said, "reported only, refuses nothing")
-	}
-	return strings.Join(said, ", ")
+	f.putFiner(i, l)
 }
 
 // limits reads the rows that have an amount, and which row each limit came
@@ -143,16 +103,13 @@ func (f *form) limits() (list []limits.Limit, from []int) {
 		}
 		l := limits.Limit{
 			Dimension: limits.Dimension(f.Get(row("limits", i, "dimension"))), Window: limits.Window(f.Get(row("limits", i, "window"))),
-			Amount: f.whole(row("limits", i, "amount")), Models: f.words(row("limits", i, "models")), EachModel: f.Get(row("limits", i, "each_model")) != "",
+			Models: f.words(row("limits", i, "models")), EachModel: f.Get(row("limits", i, "each_model")) != "",
 		}
+		l.Amount = f.amount(l.Dimension, row("limits", i, "amount"))
 		if l.Dimension == limits.DimensionConcurrency {
 			l.Window = limits.WindowNone
 		}
-		x := f.extra(i)
-		l.Weights, l.Outage, l.Mode = x.Weights, x.Outage, x.Mode
-		if limits.Default(limits.Limit{Window: l.Window}).Policy == x.Policy || x.Policy == limits.PolicySliding && l.Window == limits.WindowMinute {
-			l.Policy = x.Policy
-		}
+		f.readFiner(i, &l)
 		if strings.TrimSpace(f.Get(row("limits", i, "burst"))) != "" {
 			l.Burst = f.whole(row("limits", i, "burst"))
 		}
@@ -171,6 +128,27 @@ func (f *form) whole(name string) int64 {
 		return 0
 	}
 	return n
+}
+
+// amount reads how much of a dimension: of spend, whole currency with decimals,
+// kept in micro-units; of all else, a whole number.
+func (f *form) amount(d limits.Dimension, name string) int64 {
+	if d != limits.DimensionSpend {
+		return f.whole(name)
+	}
+	n, err := parseMicros(f.Get(name))
+	if err != nil {
+		f.wrong(name, "This is not an amount of money such as 250.00, with at most six decimals.")
+	}
+	return n
+}
+
+// amountOf writes how much of a dimension, as amount reads it.
+func amountOf(d limits.Dimension, n int64) string {
+	if d == limits.DimensionSpend {
+		return micros(n)
+	}
+	return ui.Count(n)
 }
 
 // rowed moves what a fault says of the n-th member of a list to the row that it

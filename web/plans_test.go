@@ -120,7 +120,7 @@ func TestAPlanFormKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
 	}
 }
 
-func TestANewVersionChangesNobodyAndLosesNothingThatTheFormDoesNotShow(t *testing.T) {
+func TestANewVersionChangesNobodyAndLosesNothingOfItsLimits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)
 	made, session := s.as("owner")
@@ -132,12 +132,12 @@ func TestANewVersionChangesNobodyAndLosesNothingThatTheFormDoesNotShow(t *testin
 	_, err := s.billing.Subscribe(t.Context(), made.Tenant.ID, x.ID, p.ID)
 	must(t, err)
 	form := s.get("/plans/"+public+"/edit", session)
-	form.has(t, `value="200,000"`, `value="300,000"`, `value="gpt-4o*"`, "cached input counts 0 times", "closed while the store is out")
-	kept := field(form.body, "limits.0.extra")
+	form.has(t, `value="200,000"`, `value="300,000"`, `value="gpt-4o*"`, `value="0"`, "cached input counts 0 times", "closed while the store is out")
 	for _, amount := range []string{"400,000", "500,000"} { // the second changes the same draft
 		a := s.post("/plans/"+public, session, url.Values{
 			"limits.0.dimension": {"tokens"}, "limits.0.window": {"minute"}, "limits.0.amount": {amount}, "limits.0.burst": {"600000"},
-			"limits.0.models": {"gpt-4o*"}, "limits.0.each_model": {"true"}, "limits.0.extra": {kept},
+			"limits.0.models": {"gpt-4o*"}, "limits.0.each_model": {"true"},
+			"limits.0.weights.cached_input": {"0"}, "limits.0.outage": {"closed"}, "limits.0.mode": {"enforce"}, "limits.0.policy": {""},
 		})
 		if a.status != http.StatusSeeOther {
 			t.Fatalf("%d %s", a.status, a.body)
@@ -225,5 +225,38 @@ func TestAnotherTenantsPlanIsNotThere(t *testing.T) {
 	s.get("/plans", session).hasNot(t, "Bolt-Plan")
 	if s.fingerprint() != before {
 		t.Error("something was changed")
+	}
+}
+
+func TestEveryPartOfALimitCanBeTyped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	in := func() url.Values {
+		return url.Values{
+			"name":               {"Finer"},
+			"limits.0.dimension": {"tokens"}, "limits.0.window": {"minute"}, "limits.0.amount": {"200,000"}, "limits.0.policy": {"sliding"}, "limits.0.mode": {"shadow"},
+			"limits.0.weights.cached_input": {"0.25"}, "limits.0.weights.output": {"1"},
+			"limits.1.dimension": {"spend"}, "limits.1.window": {"month"}, "limits.1.amount": {"1,250.50"}, "limits.1.outage": {"open"}, "limits.1.mode": {"enforce"},
+			"limits.2.dimension": {"requests"}, "limits.2.window": {"rolling_day"}, "limits.2.amount": {"9000"}, "limits.2.mode": {"enforce"},
+		}
+	}
+	s.post("/plans", session, changed(in(), "limits.0.weights.cached_input", "a lot")).has(t, "not a factor", `value="a lot"`, `aria-invalid="true"`)
+	s.post("/plans", session, changed(in(), "limits.1.amount", "12.1234567")).has(t, "not an amount of money", `value="12.1234567"`)
+	s.post("/plans", session, changed(in(), "limits.1.policy", "sliding")).has(t, `aria-invalid="true"`)
+	a := s.post("/plans", session, in())
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	path := pathOf(t, a.header.Get("Location"))
+	s.get(path+"/edit", session).has(t, `value="1,250.50"`, `value="0.25"`, "cached input counts 0.25 times", "never more in any window of that length", "reported only, refuses nothing", "open while the store is out")
+	page, err := s.billing.Plans(t.Context(), made.Tenant.ID, uuid.Nil, 10)
+	must(t, err)
+	versions, err := s.billing.Versions(t.Context(), made.Tenant.ID, page.Items[0].ID)
+	must(t, err)
+	got := versions[0].Limits
+	if len(got) != 3 || got[0].Policy != limits.PolicySliding || got[0].Mode != limits.ModeShadow || got[0].Weights[limits.ClassCachedInput] != 250 || len(got[0].Weights) != 1 ||
+		got[1].Amount != 1_250_500_000 || got[1].Outage != limits.OutageOpen || got[2].Policy != limits.PolicySliding || got[2].Window != limits.WindowRollingDay {
+		t.Errorf("%+v", got)
 	}
 }
