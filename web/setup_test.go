@@ -216,7 +216,7 @@ func TestAStepOfThePathStaysDoneHoweverManyCallsFollow(t *testing.T) {
 	s := newSite(t, local)
 	tenant, session, form := s.onThePath()
 	s.post("/setup/key", session, form)
-	k := s.keysOf(tenant)[0]
+	k := s.keyNamed(tenant, "First key")
 	limit := limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 1}
 	s.store(event(tenant, noon.Add(-time.Hour)), refusedBy(event(tenant, noon.Add(-time.Hour)), limit))
 	for what, one := range map[string]func(time.Time) usage.Event{
