@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
@@ -104,15 +103,9 @@ func (p *Pages) suspendPage(c echo.Context, who auth.Person, w workspace) error 
 		}
 		return done(c, at, "customer-suspended")
 	}
-	keys, err := p.tenants.APIKeys(c.Request().Context(), who.Tenant, tenants.KeyFilter{Customer: x.ID}, uuid.Nil, 100)
+	_, working, err := p.tenants.WorkingBeside(c.Request().Context(), who.Tenant, tenants.APIKey{Customer: x.ID}, w.Now)
 	if err != nil {
 		return err
-	}
-	var working int64
-	for _, k := range keys.Items {
-		if k.Status(w.Now) == "active" {
-			working++
-		}
 	}
 	return p.ask(c, w, ui.Confirm{
 		Title: "Suspend " + x.Name + "?", Text: "Every call of this customer is refused within a second, until you resume it.",

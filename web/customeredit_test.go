@@ -1,13 +1,16 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/tenants"
 )
 
 func TestACustomerIsChangedOnItsPage(t *testing.T) {
@@ -61,6 +64,21 @@ func TestASuspendedCustomerIsResumed(t *testing.T) {
 	s.get(at, session).has(t, "Kestrel is suspended. Every call is refused.", ">Resume<")
 	s.post(at+"/resume", session, url.Values{})
 	s.get(at, session).hasNot(t, "is suspended")
+}
+
+func TestSuspendingAndRevokingCountEveryKeyThatWorks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	k := s.customerKey(made.Tenant.ID, "Kestrel", "production")
+	for i := range 149 {
+		_, err := s.tenants.AddAPIKey(t.Context(), made.Tenant.ID, tenants.NewAPIKey{Kind: tenants.ForCustomer, Customer: k.Customer, Name: fmt.Sprint("key ", i)})
+		must(t, err)
+	}
+	_, next, err := s.tenants.RotateAPIKey(t.Context(), made.Tenant.ID, k.ID, time.Hour)
+	must(t, err)
+	s.get("/customers/"+id.Customer.Format(k.Customer)+"/suspend", session).has(t, "<b>151</b>")
+	s.get("/keys/"+id.APIKey.Format(next.ID)+"/revoke", session).has(t, "<b>149</b>", "<b>1</b>", "other secret of this key")
 }
 
 func TestOnlyWhoMayChangeCustomersDoes(t *testing.T) {

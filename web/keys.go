@@ -163,7 +163,7 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 	if err != nil {
 		return ask, err
 	}
-	rest, pair, err := p.otherKeys(ctx, w, k)
+	pair, rest, err := p.tenants.WorkingBeside(ctx, w.Tenant.ID, k, w.Now)
 	if err != nil {
 		return ask, err
 	}
@@ -180,20 +180,4 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 		ask.Consequences = append(ask.Consequences, ui.Consequence{Tone: ui.Bad, Number: ui.Count(pair), Text: "other secret of this key, from a rotation, ends with it"})
 	}
 	return ask, nil
-}
-
-// otherKeys counts the customer's keys that work, beside one: those that go on
-// without it, and those that share its counter.
-func (p *Pages) otherKeys(ctx context.Context, w workspace, k tenants.APIKey) (rest, pair int64, err error) {
-	page, err := p.tenants.APIKeys(ctx, w.Tenant.ID, tenants.KeyFilter{Customer: k.Customer}, uuid.Nil, 100)
-	for _, other := range page.Items {
-		switch {
-		case other.ID == k.ID || other.Status(w.Now) != "active":
-		case other.Counter == k.Counter:
-			pair++
-		default:
-			rest++
-		}
-	}
-	return rest, pair, err
 }

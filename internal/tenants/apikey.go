@@ -236,6 +236,20 @@ func (s *Service) RevokeAPIKey(ctx context.Context, tenant, key uuid.UUID) (APIK
 	return k, err
 }
 
+// WorkingBeside counts the keys of k's customer that work at an instant, without
+// k: those that share its counter, and the rest. Of a k that is nothing but a
+// customer, the rest is all.
+func (s *Service) WorkingBeside(ctx context.Context, tenant uuid.UUID, k APIKey, at time.Time) (pair, rest int64, err error) {
+	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `
+			select count(*) filter (where counter_id = $4), count(*) filter (where counter_id <> $4)
+			from api_keys
+			where tenant_id = $1 and customer_id = $2 and api_key_id <> $3 and revoked_at is null and (expires_at is null or expires_at > $5)`,
+			tenant, k.Customer, k.ID, k.Counter, at).Scan(&pair, &rest)
+	})
+	return pair, rest, err
+}
+
 // TouchAPIKeys notes when keys were last used, to the minute or so.
 func (s *Service) TouchAPIKeys(ctx context.Context, tenant uuid.UUID, used map[uuid.UUID]time.Time) error {
 	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
