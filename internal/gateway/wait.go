@@ -6,10 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// longestWait bounds what a provider may state.
-const longestWait = 24 * time.Hour
+	"weir/internal/limits"
+)
 
 // statedWait reads how long a provider says to wait: retry-after-ms and
 // x-ms-retry-after-ms (Azure), or Retry-After as whole or decimal seconds or an
@@ -18,7 +17,7 @@ const longestWait = 24 * time.Hour
 func statedWait(h http.Header, now time.Time) (wait time.Duration, stated bool) {
 	note := func(d time.Duration, ok bool) {
 		if ok && d > 0 {
-			wait, stated = max(wait, min(d, longestWait)), true
+			wait, stated = max(wait, min(d, limits.LongestWait)), true
 		}
 	}
 	for _, name := range []string{"retry-after-ms", "x-ms-retry-after-ms"} {
@@ -41,5 +40,5 @@ func number(s string, unit time.Duration) (time.Duration, bool) {
 	if err != nil || math.IsNaN(f) || f < 0 {
 		return 0, false
 	}
-	return time.Duration(min(f*float64(unit), float64(longestWait))), true
+	return time.Duration(min(f*float64(unit), float64(limits.LongestWait))), true
 }
