@@ -182,4 +182,3 @@ func named(s string) string {
 	}
 	return s
 }
-

@@ -67,6 +67,18 @@ func (b Bench) ProbeAt() (at time.Time, ok bool) {
 	return b.Since.Add(b.Until.Sub(b.Since) / 2), true
 }
 
+// Again is the bench after a check of our own that was refused: as long as at
+// first, from then.
+func (b Bench) Again(at time.Time) Bench {
+	switch b.Source {
+	case BenchCredit:
+		b.Until = at.Add(benchCredit)
+	case BenchTier:
+		b.Until = at.Add(benchTier)
+	}
+	return b
+}
+
 // longer is whichever of two benches ends later; of two alike, b.
 func (b Bench) longer(other Bench, at time.Time) Bench {
 	switch {
@@ -100,8 +112,8 @@ const (
 
 // Failure is one call that a provider did not serve.
 type Failure struct {
-	Sent, At time.Time // when the call went out, and when it had failed
-	Status   int       // 0: no answer, or none that could be read
+	Sent, At time.Time     // when the call went out, and when it had failed
+	Status   int           // 0: no answer, or none that could be read
 	Wait     time.Duration // until when, as stated; 0: nothing valid was
 	Message  Message
 	Detail   string // see Bench

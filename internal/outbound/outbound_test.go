@@ -144,3 +144,15 @@ func TestTenantsNeverShareAConnection(t *testing.T) {
 		t.Fatal("one client serves one tenant")
 	}
 }
+
+func TestLocalIsWhatAnAddressShowsToBe(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://localhost:11434/v1": true, "http://LOCALHOST./v1": true, "http://a.localhost/v1": true, "http://127.0.0.1:80/v1": true, "http://[::1]/v1": true,
+		"http://10.1.2.3/v1": true, "http://192.168.1.1/v1": true, "http://[::ffff:127.0.0.1]/v1": true, "http://[fd00::1]/v1": true,
+		"https://api.openai.com/v1": false, "https://localhost.example.com/v1": false, "https://8.8.8.8/v1": false, "": false, "://": false,
+	} {
+		if Local(base) != want {
+			t.Errorf("%q: %v", base, !want)
+		}
+	}
+}

@@ -42,6 +42,8 @@ type ProviderKey struct {
 	Models       []string
 	ModelsListed bool // by the tenant; otherwise discovered
 	Limits       []limits.Limit
+	Health       []KeyHealth
+	Learned      []limits.Learned
 	CreatedAt    time.Time
 	VerifiedAt   *time.Time
 }
@@ -74,6 +76,9 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 	k := ProviderKey{
 		ID: id.New(), Provider: p.Slug, Name: n.Name, BaseURL: n.BaseURL, Zone: p.Zone, Models: n.Models, ModelsListed: n.Models != nil,
 		Last4: n.Secret.Last4(), CreatedAt: s.now().UTC().Truncate(time.Microsecond),
+	}
+	if zone := catalogue.QuirksOf(n.BaseURL).Zone; zone != "" {
+		k.Zone = zone
 	}
 	if !n.Secret.IsZero() {
 		k.Fingerprint = n.Secret.Fingerprint()

@@ -3,6 +3,7 @@ package tenants
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/outbound"
 )
 
 const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,
@@ -46,9 +48,9 @@ func readProviderKey(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID) (Pro
 	if err != nil {
 		return k, err
 	}
-	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByProviderKey, []uuid.UUID{key})
-	k.Limits = k.placed(byOwner[key])
-	return k, err
+	one := []ProviderKey{k}
+	err = placeAll(ctx, tx, tenant, one)
+	return one[0], err
 }
 
 // ProviderKeys lists provider keys with their limits, newest first, after an
@@ -71,14 +73,23 @@ func (s *Service) ProviderKeys(ctx context.Context, tenant, after uuid.UUID, lim
 	return PageOf(list, limit, func(k ProviderKey) uuid.UUID { return k.ID }), err
 }
 
+// placeAll adds to keys their limits, their health, and what was learned.
 func placeAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []ProviderKey) error {
 	ids := make([]uuid.UUID, len(list))
 	for i, k := range list {
 		ids[i] = k.ID
 	}
 	byOwner, err := LimitsOf(ctx, tx, tenant, OwnedByProviderKey, ids)
+	if err != nil {
+		return err
+	}
+	health, err := readHealth(ctx, tx, tenant, ids)
+	if err != nil {
+		return err
+	}
+	learned, err := readLearned(ctx, tx, tenant, ids)
 	for i, k := range list {
-		list[i].Limits = k.placed(byOwner[k.ID])
+		list[i].Limits, list[i].Health, list[i].Learned = k.placed(byOwner[k.ID]), health[k.ID], learned[k.ID]
 	}
 	return err
 }
@@ -96,6 +107,9 @@ func (s *Service) VerifyProviderKey(ctx context.Context, tenant, key uuid.UUID) 
 			where tenant_id = $1 and provider_key_id = $2 and removed_at is null`,
 			tenant, key, string(k.Status), k.StatusReason, k.Models, k.VerifiedAt)
 		if err != nil {
+			return err
+		}
+		if err := checked(ctx, tx, tenant, k); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, tenant, "provider_key.verified", id.ProviderKey.Format(key), map[string]string{"status": string(k.Status)})
@@ -157,6 +171,42 @@ type Route struct {
 	Endpoint catalogue.Endpoint
 	Limits   *limits.Set // the key's, ready for decisions
 	Broken   error
+	Local    bool // it reaches this machine or a private network
+
+	learned map[string]*limits.Set // of models of which something was learned
+	streaks map[string]bool        // models that failed last, over any keys
+}
+
+// LimitsFor are the key's limits for calls of a model, with what was learned.
+func (r Route) LimitsFor(model string) *limits.Set {
+	if s, ok := r.learned[model]; ok {
+		return s
+	}
+	return r.Limits
+}
+
+// Marked tells whether a success of a model through the key changes what is
+// known: it ends a guess, or clears ladder or streak.
+func (r Route) Marked(model string) bool {
+	return r.streaks[model] || slices.ContainsFunc(r.Key.Health, func(h KeyHealth) bool {
+		return (h.Model == model || h.Model == EveryModel) && h.marked()
+	})
+}
+
+func (k ProviderKey) withLearned() map[string]*limits.Set {
+	out := map[string]*limits.Set{}
+	for _, l := range k.Learned {
+		if out[l.Model] == nil {
+			out[l.Model] = limits.Compile(k.LimitsFor(l.Model))
+		}
+	}
+	return out
+}
+
+// LimitsFor is what counts for calls of a model: what is configured, and what
+// was learned where that is tighter.
+func (k ProviderKey) LimitsFor(model string) []limits.Limit {
+	return limits.WithLearned(k.Limits, k.Learned, model, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name}, k.Zone)
 }
 
 // Routes opens every provider key of a tenant that is not switched off, oldest
@@ -180,12 +230,18 @@ func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error)
 		if err := placeAll(ctx, tx, tenant, list); err != nil {
 			return err
 		}
+		streaks, err := readStreaks(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
 		for _, k := range list {
 			e, err := s.endpoint(ctx, tx, tenant, k)
 			if err != nil && fault.Of(err).Code != "credential_unavailable" {
 				return err
 			}
-			out = append(out, Route{Key: k, Endpoint: e, Limits: limits.Compile(k.Limits), Broken: err})
+			out = append(out, Route{
+				Key: k, Endpoint: e, Limits: limits.Compile(k.Limits), Broken: err, Local: outbound.Local(k.BaseURL), learned: k.withLearned(), streaks: streaks,
+			})
 		}
 		return nil
 	})
