@@ -188,3 +188,7 @@ func (d *Directory) Contract(ctx context.Context, tenant, customer uuid.UUID) (b
 func (d *Directory) Routes(ctx context.Context, tenant uuid.UUID) ([]tenants.Route, error) {
 	return d.routes.Get(ctx, tenant)
 }
+
+// RoutesChanged has the tenant's provider keys read again before the next call
+// of this process; others see a change within a second.
+func (d *Directory) RoutesChanged(tenant uuid.UUID) { d.routes.Drop(tenant) }

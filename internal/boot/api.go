@@ -55,6 +55,7 @@ type API struct {
 	meter     *usage.Meter
 	publisher *usage.Publisher
 	used      *auth.LastUsed
+	tenants   *tenants.Service
 
 	background *errgroup.Group
 	halt       context.CancelFunc // cuts the calls that still run
@@ -209,6 +210,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	}
 	client := catalogue.NewClient(a.guard)
 	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
+	a.tenants = tenantService
 	billingService := billing.New(a.db, a.now)
 	directory := auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
 	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
@@ -235,7 +237,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
 	gateway.New(gateway.Deps{
-		Halt: halted, Log: a.log, Directory: directory, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
+		Halt: halted, Log: a.log, Directory: directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
 		Timeouts: gateway.DefaultTimeouts, Now: a.now,
 	}).Mount(e)
 	pages.Mount(e)
@@ -252,6 +254,7 @@ func (a *API) work(ctx, work context.Context) error {
 	a.background.Go(func() error { return a.publisher.Run(running) })
 	a.background.Go(func() error { return a.keepSnapshots(running) })
 	a.background.Go(func() error { return a.used.Run(running) })
+	a.background.Go(func() error { return a.tenants.RunChecks(running, a.log) })
 	select {
 	case <-running.Done(): // none of them ends by itself
 		return a.background.Wait()

@@ -111,6 +111,17 @@ func (c *Cache[K, V]) reload(ctx context.Context, k K) (V, error) {
 	return v, err
 }
 
+// Drop has the next Get for k load: who changed it sees that at once. A load that
+// runs already may still bring what was before, for Fresh at the most.
+func (c *Cache[K, V]) Drop(k K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, found := c.by[k]; found {
+		e.read = e.read.Add(-c.o.Fresh) // it still bridges an outage
+		c.by[k] = e
+	}
+}
+
 func (c *Cache[K, V]) makeRoom() {
 	for k := range c.by {
 		if len(c.by) < c.o.Max {

@@ -54,3 +54,23 @@ func TestTheNumberOfEntriesIsBounded(t *testing.T) {
 		t.Fatalf("%d entries", len(c.by))
 	}
 }
+
+func TestWhatIsDroppedIsReadAgainAndStillBridgesAnOutage(t *testing.T) {
+	value, broken := 1, error(nil)
+	c := New(Options{Fresh: time.Hour, Stale: 2 * time.Hour, Max: 10, Now: time.Now}, func(context.Context, string) (int, error) { return value, broken })
+	get := func(want int) {
+		t.Helper()
+		if got, err := c.Get(t.Context(), "a"); got != want || err != nil {
+			t.Errorf("got %d, %v; want %d", got, err, want)
+		}
+	}
+	get(1)
+	value = 2
+	get(1)
+	c.Drop("a")
+	c.Drop("b")
+	get(2)
+	value, broken = 3, fault.New(fault.Unavailable, "database_unavailable", "out")
+	c.Drop("a")
+	get(2)
+}

@@ -23,7 +23,7 @@ func (s *Server) chat(k *caller) error {
 	if err != nil {
 		return err
 	}
-	routes, err := s.routesFor(k, call.model)
+	routes, all, err := s.routesFor(k, call.model)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) chat(k *caller) error {
 	if !d.Admitted {
 		return &refused{d, call.model}
 	}
-	x := &exchange{s: s, k: k, call: call, route: routes[d.Candidate], reservation: d.Reservation.ID, estimate: estimate, started: d.At}
+	x := &exchange{s: s, k: k, call: call, route: routes[d.Candidate], all: all, reservation: d.Reservation.ID, estimate: estimate, started: d.At}
 	return x.run()
 }
 
@@ -53,6 +53,7 @@ type exchange struct {
 	k           *caller
 	call        chatCall
 	route       tenants.Route
+	all         []tenants.Route // that serve the model, those that cool included
 	reservation uuid.UUID
 	estimate    limits.Cost
 	started     time.Time
@@ -145,6 +146,7 @@ func (x *exchange) lost(ctx context.Context, err error) error {
 		return halted()
 	}
 	x.settle(usage.Result{Outcome: usage.ProviderError})
+	x.failed(0, nil, nil)
 	var late *timeoutError
 	if errors.As(context.Cause(ctx), &late) {
 		return outbound.Fault(context.DeadlineExceeded)

@@ -33,6 +33,7 @@ import (
 type Deps struct {
 	Log       *slog.Logger
 	Directory *auth.Directory
+	Tenants   *tenants.Service // takes what calls show of provider keys
 	Used      *auth.LastUsed
 	Client    *catalogue.Client
 	Meter     *usage.Meter
@@ -70,10 +71,13 @@ var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Sec
 const reservationMargin = 5 * time.Minute
 
 // Server is the surface. Its handlers are safe for concurrent use.
-type Server struct{ Deps }
+type Server struct {
+	Deps
+	health *health
+}
 
 // New makes the surface.
-func New(d Deps) *Server { return &Server{d} }
+func New(d Deps) *Server { return &Server{d, newHealth()} }
 
 // Mount puts the routes on e.
 func (s *Server) Mount(e *echo.Echo) {

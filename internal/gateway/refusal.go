@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -196,6 +195,3 @@ var index = regexp.MustCompile(`/(\d+)`)
 func param(pointer string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(index.ReplaceAllString(pointer, "[$1]"), "/"), "/", ".")
 }
-
-// heuristicWait is how long a provider's refusal without a stated wait counts.
-const heuristicWait = 90 * time.Second

@@ -8,26 +8,53 @@ import (
 	"weir/internal/tenants"
 )
 
-// routesFor are the provider keys that serve a model for this caller, in the
-// order to try them. A test key reaches the practice provider only. A model
-// that no key of the tenant has is NotFound; one whose keys were all refused by
-// their provider is Upstream upstream_auth_failed.
-func (s *Server) routesFor(k *caller, model string) ([]tenants.Route, error) {
+// routesFor are the provider keys that serve a model for this caller: those to
+// try, in order, and all of them, those that cool included. A test key reaches
+// the practice provider only. A model that no key of the tenant has is NotFound;
+// one whose keys were all refused by their provider is Upstream
+// upstream_auth_failed; one whose keys all cool is Unavailable
+// provider_capacity.
+func (s *Server) routesFor(k *caller, model string) (free, all []tenants.Route, err error) {
+	if all, err = s.usableRoutes(k, model); err != nil {
+		return nil, nil, err
+	}
+	now := s.Now()
+	refused := 0
+	for _, r := range all {
+		switch b, cools := s.health.of(r.Key, model).Cools(model, now); {
+		case !cools:
+			free = append(free, r)
+		case b.Source == limits.BenchAuth:
+			refused++
+		}
+	}
+	switch {
+	case len(free) > 0:
+		return free, all, nil
+	case refused == len(all):
+		return nil, nil, refusedKeys(model)
+	}
+	return nil, nil, s.capacity(all, model)
+}
+
+// usableRoutes are the keys that serve a model and that their provider accepts,
+// cooling or not.
+func (s *Server) usableRoutes(k *caller, model string) ([]tenants.Route, error) {
 	if k.who.Key.Models != nil && !slices.Contains(k.who.Key.Models, model) {
 		return nil, unknownModel(model)
 	}
-	all, err := s.Directory.Routes(k.ctx, k.who.Tenant.ID)
+	known, err := s.Directory.Routes(k.ctx, k.who.Tenant.ID)
 	if err != nil {
 		return nil, err
 	}
 	var usable []tenants.Route
-	known := false
+	found := false
 	var broken error
-	for _, r := range all {
+	for _, r := range known {
 		if !r.Key.Serves(model) || k.who.Key.Test && !r.Endpoint.Provider.Practice {
 			continue
 		}
-		known = true
+		found = true
 		switch {
 		case r.Broken != nil:
 			broken = r.Broken
@@ -40,10 +67,14 @@ func (s *Server) routesFor(k *caller, model string) ([]tenants.Route, error) {
 		return withoutPractice(usable), nil
 	case broken != nil:
 		return nil, broken
-	case known:
-		return nil, fault.New(fault.Upstream, "upstream_auth_failed", "The provider refuses the key that serves "+model+". Whoever runs this service has to renew it.")
+	case found:
+		return nil, refusedKeys(model)
 	}
 	return nil, unknownModel(model)
+}
+
+func refusedKeys(model string) error {
+	return fault.New(fault.Upstream, "upstream_auth_failed", "The provider refuses the key that serves "+model+". Whoever runs this service has to renew it.")
 }
 
 // withoutPractice drops the practice provider where a real one serves too: the
@@ -59,7 +90,7 @@ func withoutPractice(routes []tenants.Route) []tenants.Route {
 func candidates(routes []tenants.Route, model string) []limits.Candidate {
 	out := make([]limits.Candidate, len(routes))
 	for i, r := range routes {
-		out[i] = limits.Candidate{ProviderKey: r.Key.ID, Model: model, Limits: r.Limits}
+		out[i] = limits.Candidate{ProviderKey: r.Key.ID, Model: model, Limits: r.LimitsFor(model)}
 	}
 	return out
 }

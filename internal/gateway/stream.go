@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -47,6 +48,8 @@ type flow struct {
 	choices    map[int]bool // by index: whether it said why it ended
 	done       bool         // [DONE] came
 	failed     string
+	failure    []byte // the event that said so
+	header     http.Header
 	usage      jsontext.Value
 	chunks     int64 // with text
 	textBytes  int64
@@ -58,11 +61,16 @@ type flow struct {
 // written down.
 func (x *exchange) stream(ctx context.Context, resp *http.Response) error {
 	if media, _, err := mime.ParseMediaType(resp.Header.Get(echo.HeaderContentType)); err != nil || media != "text/event-stream" {
+		var body []byte
+		if media == echo.MIMEApplicationJSON {
+			body, _ = io.ReadAll(io.LimitReader(x.watch.reader(resp.Body), errorLimit)) // what came is enough
+		}
 		x.settle(usage.Result{Outcome: usage.ProviderError})
+		x.failed(resp.StatusCode, resp.Header, body)
 		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream.")
 	}
 	w := x.k.echo.Response()
-	f := &flow{x: x, w: w, choices: map[int]bool{}, control: http.NewResponseController(w), checkpoint: x.s.Now()}
+	f := &flow{x: x, w: w, header: resp.Header, choices: map[int]bool{}, control: http.NewResponseController(w), checkpoint: x.s.Now()}
 	verdict.Headers(w.Header(), x.k.states)
 	w.Header().Set(echo.HeaderContentType, "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -104,7 +112,7 @@ func (f *flow) pass(e event) bool {
 		return true
 	}
 	if present(c.Error) {
-		f.failed = messageOf(e.data, f.x.route.Endpoint.Secret)
+		f.failed, f.failure = messageOf(e.data, f.x.route.Endpoint.Secret), bytes.Clone(e.data)
 		return false
 	}
 	for _, choice := range c.Choices {
@@ -204,6 +212,12 @@ func (f *flow) end(ctx context.Context, err error) error {
 		r.Outcome = usage.ProviderError
 	}
 	f.x.settle(r)
+	switch r.Outcome {
+	case usage.OK:
+		f.x.served(f.header)
+	case usage.ProviderError:
+		f.x.failed(http.StatusOK, f.header, f.failure)
+	}
 	if complete {
 		f.write([]byte("data: [DONE]\n\n"))
 		return nil

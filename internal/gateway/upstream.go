@@ -40,10 +40,12 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) error {
 	}
 	if err := json.Unmarshal(body, &got, lenient); err != nil || jsontext.Value(body).Kind() != '{' || len(body) > answerLimit {
 		x.settle(usage.Result{Outcome: usage.ProviderError})
+		x.failed(0, nil, nil)
 		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer is not valid JSON, or is too large.").Because(err)
 	}
 	if present(got.Error) {
 		x.settle(usage.Result{Outcome: usage.ProviderError})
+		x.failed(resp.StatusCode, resp.Header, body)
 		return fault.New(fault.Upstream, "upstream_error", "The provider answered with an error: "+messageOf(body, x.route.Endpoint.Secret))
 	}
 	tokens, why := readUsage(got.Usage)
@@ -51,6 +53,7 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) error {
 		tokens = limits.Tokens{Input: x.estimate.Tokens.Input, Output: guessJSON(got.Choices)}
 	}
 	x.settle(usage.Result{Outcome: x.outcome(), Tokens: tokens, Estimated: why})
+	x.served(resp.Header)
 	h := x.k.echo.Response().Header()
 	verdict.Headers(h, x.k.states)
 	return x.k.echo.Blob(http.StatusOK, echo.MIMEApplicationJSON, x.route.Endpoint.Secret.ScrubBytes(body))
@@ -75,22 +78,22 @@ func (x *exchange) rejected(resp *http.Response) error {
 	switch status := resp.StatusCode; {
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
 		x.settle(usage.Result{Outcome: usage.ProviderError})
+		x.failed(status, resp.Header, body)
 		return fault.New(fault.Upstream, "upstream_auth_failed", fmt.Sprintf("The provider refused the credential that it was called with (status %d). Whoever runs this service has to look at it.", status))
 	case status == http.StatusTooManyRequests:
-		wait, stated := statedWait(resp.Header, x.s.Now())
-		if !stated {
-			wait = heuristicWait
-		}
 		x.settle(usage.Result{Outcome: usage.ProviderLimited})
-		return fault.New(fault.Unavailable, "provider_capacity", "The provider is at its own limit for "+x.call.model+" right now; this is not a limit of your plan. Try again in "+verdict.Duration(wait)+".").After(wait)
+		x.failed(status, resp.Header, body)
+		return x.s.capacity(x.all, x.call.model)
 	case status == http.StatusNotFound:
 		x.settle(usage.Result{Outcome: usage.ClientError})
 		return unknownModel(x.call.model)
 	case status >= 400 && status < 500:
 		x.settle(usage.Result{Outcome: usage.ClientError})
+		x.outOfCredit(resp.Header, body)
 		return &relayed{status, relayedBody(body, message, x.route.Endpoint.Secret)}
 	default:
 		x.settle(usage.Result{Outcome: usage.ProviderError})
+		x.failed(status, resp.Header, body)
 		return fault.New(fault.Upstream, "upstream_error", fmt.Sprintf("The provider failed (status %d).", status))
 	}
 }

@@ -20,28 +20,37 @@ type providerKeyBody struct {
 }
 
 type providerKeyJSON struct {
-	ID           string      `json:"id" example:"pvk_01kb0000000000000000000000"`
-	Provider     string      `json:"provider"`
-	Name         string      `json:"name"`
-	BaseURL      string      `json:"base_url,omitempty"`
-	Last4        string      `json:"last4" description:"The last four characters of the secret"`
-	Fingerprint  string      `json:"fingerprint" description:"Tells two secrets apart without saying what they are"`
-	Status       string      `json:"status" enum:"active,invalid,unverified,disabled"`
-	StatusReason string      `json:"status_reason,omitempty" description:"Why the status is not active"`
-	Zone         string      `json:"zone" description:"IANA time zone in which the provider's day ends"`
-	Models       []string    `json:"models"`
-	Limits       []limitJSON `json:"limits"`
-	Learned      []limitJSON `json:"learned" description:"Limits learned from the provider's answers"`
-	CreatedAt    time.Time   `json:"created_at"`
-	VerifiedAt   *time.Time  `json:"verified_at"`
+	ID           string         `json:"id" example:"pvk_01kb0000000000000000000000"`
+	Provider     string         `json:"provider"`
+	Name         string         `json:"name"`
+	BaseURL      string         `json:"base_url,omitempty"`
+	Last4        string         `json:"last4" description:"The last four characters of the secret"`
+	Fingerprint  string         `json:"fingerprint" description:"Tells two secrets apart without saying what they are"`
+	Status       string         `json:"status" enum:"active,cooling,invalid,unverified,disabled" description:"cooling: the provider accepts the key, but no model of it can be called now"`
+	StatusReason string         `json:"status_reason,omitempty" description:"Why the status is not active"`
+	Zone         string         `json:"zone" description:"IANA time zone in which the provider's day ends"`
+	Models       []string       `json:"models"`
+	Limits       []limitJSON    `json:"limits"`
+	Learned      []learnedJSON  `json:"learned" description:"Limits learned from the provider's answers, beside those that are configured"`
+	Cooldowns    []cooldownJSON `json:"cooldowns" description:"What rests now, by model"`
+	CreatedAt    time.Time      `json:"created_at"`
+	VerifiedAt   *time.Time     `json:"verified_at"`
 }
 
-func providerKeyOf(k tenants.ProviderKey) providerKeyJSON {
-	return providerKeyJSON{
+func (s *Server) providerKeyOf(k tenants.ProviderKey) providerKeyJSON {
+	now := s.now()
+	out := providerKeyJSON{
 		ID: id.ProviderKey.Format(k.ID), Provider: k.Provider, Name: k.Name, BaseURL: k.BaseURL, Last4: k.Last4, Fingerprint: k.Fingerprint,
 		Status: string(k.Status), StatusReason: k.StatusReason, Zone: k.Zone, Models: k.Models, Limits: limitsJSON(k.Limits),
-		Learned: []limitJSON{}, CreatedAt: k.CreatedAt, VerifiedAt: k.VerifiedAt,
+		Learned: learnedOf(k), Cooldowns: []cooldownJSON{}, CreatedAt: k.CreatedAt, VerifiedAt: k.VerifiedAt,
 	}
+	for _, h := range k.Cooldowns(now) {
+		out.Cooldowns = append(out.Cooldowns, cooldownOf(h))
+	}
+	if _, rests := k.Resting(now); rests && k.Usable() {
+		out.Status = "cooling"
+	}
+	return out
 }
 
 func addProviderKey(s *Server, r *request, _ none, b providerKeyBody) (providerKeyJSON, error) {
@@ -52,13 +61,13 @@ func addProviderKey(s *Server, r *request, _ none, b providerKeyBody) (providerK
 	k, err := s.tenants.AddProviderKey(r.ctx, r.tenant(), tenants.NewProviderKey{
 		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list,
 	})
-	return providerKeyOf(k), err
+	return s.providerKeyOf(k), err
 }
 
 func listProviderKeys(s *Server, r *request, q listQuery, _ none) (page[providerKeyJSON], error) {
 	return list(s, r, q, "provider-keys", func(after uuid.UUID, limit int) (tenants.Page[tenants.ProviderKey], error) {
 		return s.tenants.ProviderKeys(r.ctx, r.tenant(), after, limit)
-	}, providerKeyOf)
+	}, s.providerKeyOf)
 }
 
 func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
@@ -67,7 +76,7 @@ func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, err
 		return providerKeyJSON{}, err
 	}
 	k, err := s.tenants.ProviderKey(r.ctx, r.tenant(), key)
-	return providerKeyOf(k), err
+	return s.providerKeyOf(k), err
 }
 
 func verifyProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
@@ -76,7 +85,8 @@ func verifyProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, 
 		return providerKeyJSON{}, err
 	}
 	k, err := s.tenants.VerifyProviderKey(r.ctx, r.tenant(), key)
-	return providerKeyOf(k), err
+	s.directory.RoutesChanged(r.tenant())
+	return s.providerKeyOf(k), err
 }
 
 func removeProviderKey(s *Server, r *request, _ none, _ none) (none, error) {

@@ -153,7 +153,7 @@ func (s *Server) addProviderKey(r *request, b reservationBody, c *usage.Call) er
 		return tenants.NotFound("provider key")
 	}
 	k, err := s.tenants.ProviderKey(r.ctx, r.tenant(), key)
-	c.Candidates = []limits.Candidate{{ProviderKey: k.ID, Model: b.Model, Limits: limits.Compile(k.Limits)}}
+	c.Candidates = []limits.Candidate{{ProviderKey: k.ID, Model: b.Model, Limits: limits.Compile(k.LimitsFor(b.Model))}}
 	return err
 }
 

@@ -111,6 +111,10 @@ func endpoints() []endpoint {
 		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),
 		on("GET", "/api/v1/provider-keys/:id", "provider-keys:read", "Read a provider key", 200, getProviderKey),
 		on("POST", "/api/v1/provider-keys/:id/verify", "provider-keys:write", "Check a provider key live, now", 200, verifyProviderKey),
+		on("GET", "/api/v1/provider-keys/:id/cooldowns", "provider-keys:read", "List what rests of a provider key, by model, with reason, source and end", 200, listCooldowns),
+		on("POST", "/api/v1/provider-keys/:id/cooldowns/clear", "provider-keys:write", "End cooldowns of a provider key before their time; calls go out within a second", 200, clearCooldowns).with(`{"model": "practice-small"}`),
+		on("POST", "/api/v1/cooldowns/clear", "provider-keys:write", "End every cooldown of every provider key", 200, clearAllCooldowns),
+		on("POST", "/api/v1/provider-keys/:id/learned/forget", "provider-keys:write", "Forget limits that were learned; what the provider still states is learned again", 200, forgetLearned).with(`{"model": "practice-small"}`),
 		on("DELETE", "/api/v1/provider-keys/:id", "provider-keys:write", "Remove a provider key and forget its secret", 204, removeProviderKey),
 
 		on("POST", "/api/v1/plans", "plans:write", "Make a plan with a first draft version", 201, addPlan).with(examplePlan),

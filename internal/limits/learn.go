@@ -99,6 +99,11 @@ func WithLearned(configured []Limit, learned []Learned, model string, scope Scop
 	return out
 }
 
+// Counts tells whether what is learned counts beside configured limits.
+func (l Learned) Counts(configured []Limit) bool {
+	return !slices.ContainsFunc(configured, l.within)
+}
+
 // within tells whether a configured limit is at least as tight already.
 func (l Learned) within(c Limit) bool {
 	return c.Mode != ModeShadow && c.Dimension == l.Dimension && c.Window == l.Window && c.Applies(l.Model) && max(c.Amount, c.Burst) <= l.Amount

@@ -22,6 +22,17 @@ func (k ProviderKey) Cooldowns(now time.Time) (out []KeyHealth) {
 	return out
 }
 
+// HealthOf is what is known of a model, or of EveryModel; of one that is well
+// its version may be 0.
+func (k ProviderKey) HealthOf(model string) KeyHealth {
+	for _, h := range k.Health {
+		if h.Model == model {
+			return h
+		}
+	}
+	return KeyHealth{Key: k.ID, Model: model}
+}
+
 // Cools is the bench that keeps calls of a model away from the key the longest;
 // ok is false where none does.
 func (k ProviderKey) Cools(model string, now time.Time) (b limits.Bench, ok bool) {

@@ -85,13 +85,17 @@ func (c *canary) fail(up *upstreamtest.Upstream) {
 	}
 	for _, s := range scripts {
 		for _, body := range []string{chat("test-small"), stream} {
+			c.do("POST", "/api/v1/cooldowns/clear", c.w.ManagementKey, nil) // the call before may have left the key cooling
 			up.Next(s)
 			c.look("call", c.do("POST", "/v1/chat/completions", c.w.Key, body))
 		}
 	}
 	up.Next(upstreamtest.Script{Events: []string{`{"error":{"message":"Bad key ` + c.w.ProviderSecret + `"}}`}}, upstreamtest.Script{Cut: 2})
-	c.look("stream", c.do("POST", "/v1/chat/completions", c.w.Key, stream))
-	c.look("stream", c.do("POST", "/v1/chat/completions", c.w.Key, stream))
+	for range 2 {
+		c.do("POST", "/api/v1/cooldowns/clear", c.w.ManagementKey, nil)
+		c.look("stream", c.do("POST", "/v1/chat/completions", c.w.Key, stream))
+	}
+	c.do("POST", "/api/v1/cooldowns/clear", c.w.ManagementKey, nil)
 	c.request = c.do("POST", "/v1/chat/completions", c.w.Key, chat("test-small")).Header.Get("X-Request-Id")
 	token := c.do("POST", "/v1/client-tokens", c.w.Key, `{"expires_in": 900}`).Text("token")
 	if c.secrets["client token"] = token; c.do("POST", "/v1/chat/completions", token, chat("test-small")).Status != 200 {
