@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/catalogue"
+	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
 )
@@ -76,6 +78,11 @@ type Cleared struct {
 // many benches ran. A key that was refused is called again, unchecked. Calls go
 // out within a second.
 func (s *Service) ClearCooldowns(ctx context.Context, tenant uuid.UUID, c Cleared) (n int, err error) {
+	if c.Model != nil {
+		if wrong := checkOneModel(*c.Model); len(wrong) > 0 {
+			return 0, fault.InvalidFields(wrong...)
+		}
+	}
 	now := s.now().UTC()
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		n = 0
@@ -108,6 +115,14 @@ func (s *Service) ClearCooldowns(ctx context.Context, tenant uuid.UUID, c Cleare
 		return Audit(ctx, tx, tenant, "provider_key.cooldowns_cleared", object, ended)
 	})
 	return n, err
+}
+
+// checkOneModel refuses what no model is called; "" stands for none.
+func checkOneModel(m string) []fault.Field {
+	if m == "" || catalogue.ValidModel(m) {
+		return nil
+	}
+	return []fault.Field{{Pointer: "/model", Code: "bad_model", Message: "This is not a model name."}}
 }
 
 // clearedBench is what the audit says of each.

@@ -2,10 +2,12 @@ package tenants
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
 )
@@ -59,9 +61,21 @@ type Forgotten struct {
 	Window    limits.Window
 }
 
+var learnable = []limits.Dimension{limits.DimensionRequests, limits.DimensionTokens, limits.DimensionInputTokens, limits.DimensionOutputTokens}
+
 // ForgetLearned drops learned limits and says how many. What the provider still
 // states is learned again by the next answer that does.
 func (s *Service) ForgetLearned(ctx context.Context, tenant, key uuid.UUID, f Forgotten) (n int, err error) {
+	wrong := checkOneModel(f.Model)
+	if f.Dimension != "" && !slices.Contains(learnable, f.Dimension) {
+		wrong = append(wrong, fault.Field{Pointer: "/dimension", Code: "unknown_dimension", Message: "No such dimension is learned: use requests, tokens, input_tokens or output_tokens."})
+	}
+	if f.Window != "" && f.Window != limits.WindowMinute && f.Window != limits.WindowDay {
+		wrong = append(wrong, fault.Field{Pointer: "/window", Code: "unknown_window", Message: "No such window is learned: use minute or day."})
+	}
+	if len(wrong) > 0 {
+		return 0, fault.InvalidFields(wrong...)
+	}
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		n = 0
 		if _, err := readProviderKey(ctx, tx, tenant, key); err != nil {
