@@ -103,6 +103,7 @@ var codeGroups = []codeGroup{
 		{"upstream_cut", "502", "The answer ended early. What came is charged.", "Try again."},
 		{"upstream_invalid_response", "502", "The answer is not what the API promises.", "Check that the base URL speaks the OpenAI API."},
 		{"provider_key_invalid", "401", "The provider refused the key when it was checked.", "Put in a key that works."},
+		{"provider_key_refused", "401", "A check that Weir makes by a call of its own was refused by the provider: for the credential, the balance, the account or a limit.", "Look at the account at the provider. The check is made again by itself."},
 		{"provider_check_failed", "502", "The provider's list of models could not be read.", "List the models yourself, or check again later."},
 	}},
 	{"Our side", "ours", "Nothing is wrong with the request.", []code{

@@ -68,10 +68,10 @@ var learnable = []limits.Dimension{limits.DimensionRequests, limits.DimensionTok
 func (s *Service) ForgetLearned(ctx context.Context, tenant, key uuid.UUID, f Forgotten) (n int, err error) {
 	wrong := checkOneModel(f.Model)
 	if f.Dimension != "" && !slices.Contains(learnable, f.Dimension) {
-		wrong = append(wrong, fault.Field{Pointer: "/dimension", Code: "unknown_dimension", Message: "No such dimension is learned: use requests, tokens, input_tokens or output_tokens."})
+		wrong = append(wrong, fault.Field{Pointer: "/dimension", Code: "unknown_value", Message: "No such dimension is learned: use requests, tokens, input_tokens or output_tokens."})
 	}
 	if f.Window != "" && f.Window != limits.WindowMinute && f.Window != limits.WindowDay {
-		wrong = append(wrong, fault.Field{Pointer: "/window", Code: "unknown_window", Message: "No such window is learned: use minute or day."})
+		wrong = append(wrong, fault.Field{Pointer: "/window", Code: "unknown_value", Message: "No such window is learned: use minute or day."})
 	}
 	if len(wrong) > 0 {
 		return 0, fault.InvalidFields(wrong...)
