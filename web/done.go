@@ -26,7 +26,8 @@ var dones = map[string]string{
 	"sessions-ended":      "Your other sessions have ended.",
 	"tenant-saved":        "The organisation has its new name.",
 	"zone-asked":          "The time zone is kept as you asked. Below is from when it counts.",
-	"key-renamed":         "The key has its new name.",
+	"key-changed":         "The key is changed, everywhere within a second.",
+	"provider-changed":    "The provider key is changed, everywhere within a second.",
 	"key-revoked":         "The key is revoked. It stops working within a second.",
 }
 

@@ -22,7 +22,8 @@ import (
 type keyPage struct {
 	workspace
 	apiKeyRow
-	form            // of its name
+	form            // of its name and limits
+	ForCalls   bool // it makes calls, and may have limits
 	Rotation   form // of a new secret
 	Expires    time.Time
 	ReplacedBy string // where the key that took over stands; "" none
@@ -50,11 +51,11 @@ func (p *Pages) key(c echo.Context, who auth.Person, w workspace) error {
 	if err != nil {
 		return err
 	}
-	return p.showKey(c, who, w, k, form{Values: url.Values{"name": {k.Name}}}, form{Values: url.Values{}}, http.StatusOK)
+	return p.showKey(c, who, w, k, keyForm(k.Name, k.Limits), form{Values: url.Values{}}, http.StatusOK)
 }
 
 func (p *Pages) showKey(c echo.Context, who auth.Person, w workspace, k tenants.APIKey, name, rotation form, status int) error {
-	v := keyPage{workspace: w, form: name, Rotation: rotation, Models: strings.Join(k.Models, ", "), Beyond: !reaches(w, k)}
+	v := keyPage{workspace: w, form: name, Rotation: rotation, Models: strings.Join(k.Models, ", "), Beyond: !reaches(w, k), ForCalls: k.Kind == tenants.ForCustomer}
 	if k.Kind == tenants.ForCustomer {
 		x, err := p.tenants.Customer(c.Request().Context(), who.Tenant, k.Customer)
 		if err != nil {
@@ -81,25 +82,6 @@ func (p *Pages) showKey(c echo.Context, who auth.Person, w workspace, k tenants.
 	return show(c, status, keyView(v))
 }
 
-func (p *Pages) renameKey(c echo.Context, who auth.Person, w workspace) error {
-	k, err := p.keyOf(c, who)
-	if err != nil {
-		return err
-	}
-	f, err := typed(c)
-	if err != nil {
-		return err
-	}
-	if _, err = p.tenants.RenameAPIKey(asPerson(c, who), who.Tenant, k.ID, strings.TrimSpace(f.Get("name"))); err == nil {
-		return done(c, "/keys/"+c.Param("id"), "key-renamed")
-	}
-	status, err := f.refuse(err)
-	if err != nil {
-		return err
-	}
-	return p.showKey(c, who, w, k, f, form{Values: url.Values{}}, status)
-}
-
 // rotateKey gives a key a new secret and shows it. A form that is sent again
 // finds the key rotated, and makes nothing.
 func (p *Pages) rotateKey(c echo.Context, who auth.Person, w workspace) error {
@@ -117,7 +99,7 @@ func (p *Pages) rotateKey(c echo.Context, who auth.Person, w workspace) error {
 	seconds, err := strconv.ParseInt(f.Get("overlap_seconds"), 10, 32)
 	if err != nil {
 		f.wrong("overlap_seconds", "Choose for how long the old secret goes on working.")
-		return p.showKey(c, who, w, k, form{Values: url.Values{"name": {k.Name}}}, f, http.StatusBadRequest)
+		return p.showKey(c, who, w, k, keyForm(k.Name, k.Limits), f, http.StatusBadRequest)
 	}
 	old, made, err := p.tenants.RotateAPIKey(asPerson(c, who), who.Tenant, k.ID, time.Duration(seconds)*time.Second)
 	if e := fault.Of(err); e != nil && e.Code == "already_rotated" {
@@ -128,7 +110,7 @@ func (p *Pages) rotateKey(c echo.Context, who auth.Person, w workspace) error {
 		if err != nil {
 			return err
 		}
-		return p.showKey(c, who, w, k, form{Values: url.Values{"name": {k.Name}}}, f, status)
+		return p.showKey(c, who, w, k, keyForm(k.Name, k.Limits), f, status)
 	}
 	view, err := p.made(c, who, w, made)
 	if err != nil {

@@ -56,11 +56,11 @@ func TestAKeyIsRenamedOnItsPage(t *testing.T) {
 	made, session := s.as("developer")
 	k := s.customerKey(made.Tenant.ID, "Kestrel", "production")
 	at := "/keys/" + id.APIKey.Format(k.ID)
-	if a := s.post(at+"/name", session, url.Values{"name": {" Frankfurt "}}); a.status != http.StatusSeeOther {
+	if a := s.post(at+"/change", session, url.Values{"name": {" Frankfurt "}}); a.status != http.StatusSeeOther {
 		t.Fatalf("%d", a.status)
 	}
 	s.get(at, session).has(t, "<h1 class=\"any\">Frankfurt</h1>")
-	if a := s.post(at+"/name", session, url.Values{"name": {""}}); a.status != http.StatusBadRequest || !strings.Contains(a.body, `href="#f-name"`) {
+	if a := s.post(at+"/change", session, url.Values{"name": {""}}); a.status != http.StatusBadRequest || !strings.Contains(a.body, `href="#f-name"`) {
 		t.Errorf("no name: %d", a.status)
 	}
 }
@@ -71,7 +71,7 @@ func TestAKeysPageIsForWhoMaySeeItsKind(t *testing.T) {
 	made, session := s.as("developer")
 	at := "/keys/" + id.APIKey.Format(made.ManagementKey.ID)
 	unknown := s.get("/keys/"+id.APIKey.Format(id.New()), session)
-	for _, a := range []answer{s.get(at, session), s.post(at+"/rotate", session, url.Values{"overlap_seconds": {"0"}}), s.post(at+"/name", session, url.Values{"name": {"x"}})} {
+	for _, a := range []answer{s.get(at, session), s.post(at+"/rotate", session, url.Values{"overlap_seconds": {"0"}}), s.post(at+"/change", session, url.Values{"name": {"x"}})} {
 		if a.status != http.StatusNotFound || unknown.status != http.StatusNotFound {
 			t.Errorf("a management key answers a developer %d, an unknown one %d", a.status, unknown.status)
 		}

@@ -46,7 +46,7 @@ func newWorks(t *testing.T) works {
 		"/plans", "/plans/new", "/plans/" + plan, "/plans/" + plan + "/edit",
 		"/customers", "/customers?q=none", "/customers/new", customer, customer + "/edit", customer + "/suspend", "/customers/" + alone, "/customers?done=customer-added", "/customers?done=<script>",
 	}, posts: map[string]url.Values{
-		"/keys": word, "/keys/management": {"name": {"x"}, "scopes": {"*"}}, keyAt + "/revoke": word, keyAt + "/name": {"name": {"x"}}, keyAt + "/rotate": {"overlap_seconds": {"0"}},
+		"/keys": word, "/keys/management": {"name": {"x"}, "scopes": {"*"}}, keyAt + "/revoke": word, keyAt + "/change": {"name": {"x"}}, keyAt + "/rotate": {"overlap_seconds": {"0"}},
 		"/providers": {"provider": {"practice"}, "name": {"x"}}, provider + "/verify": {}, provider + "/remove": {"word": {"Practice"}},
 		"/plans": planForm(), "/plans/preview": planForm(), "/plans/" + plan: planForm(), "/plans/" + plan + "/publish": {},
 		"/customers": {"name": {"x"}}, "/customers/" + alone + "/plan": {"plan": {plan}}, customer: {"name": {"x"}}, customer + "/move": {"plan": {plan}}, customer + "/suspend": {}, customer + "/resume": {},

@@ -80,9 +80,7 @@ func (s *Service) writeDraft(ctx context.Context, tx pgx.Tx, tenant, plan uuid.U
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
-		delete from limits where tenant_id = $1 and owner_kind = 'plan_version' and owner_id = $2`, tenant, v.ID)
-	if err != nil {
+	if _, err := tenants.ReplaceLimits(ctx, tx, tenant, tenants.OwnedByPlanVersion, v.ID, nil); err != nil {
 		return err
 	}
 	if _, err = tx.Exec(ctx, `delete from plan_prices where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID); err != nil {

@@ -156,16 +156,32 @@ func rotateAPIKey(s *Server, r *request, _ none, b rotateBody) (rotatedKeyJSON, 
 	return rotatedKeyJSON{issuedKeyJSON{keyOf(made.APIKey), made.Secret}, id.APIKey.Format(old.ID), *old.ExpiresAt}, nil
 }
 
-type renameBody struct {
-	Name string `json:"name" required:"true"`
+type keyChangeBody struct {
+	Name   *string      `json:"name,omitempty"`
+	Limits *[]limitBody `json:"limits,omitempty" description:"The whole new set, in the place of the old one; what is used stays"`
 }
 
-func renameAPIKey(s *Server, r *request, _ none, b renameBody) (keyJSON, error) {
+// change reads a change; limits that are absent stay.
+func (b keyChangeBody) change() (tenants.KeyChange, error) {
+	c := tenants.KeyChange{Name: b.Name}
+	if b.Limits == nil {
+		return c, nil
+	}
+	list, err := limitsFrom(*b.Limits)
+	c.Limits = &list
+	return c, err
+}
+
+func changeAPIKey(s *Server, r *request, _ none, b keyChangeBody) (keyJSON, error) {
 	key, err := r.path(id.APIKey, "API key")
 	if err != nil {
 		return keyJSON{}, err
 	}
-	k, err := s.tenants.RenameAPIKey(r.ctx, r.tenant(), key, b.Name)
+	c, err := b.change()
+	if err != nil {
+		return keyJSON{}, err
+	}
+	k, err := s.tenants.ChangeAPIKey(r.ctx, r.tenant(), key, c)
 	return keyOf(k), err
 }
 

@@ -79,6 +79,19 @@ func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, err
 	return s.providerKeyOf(k), err
 }
 
+func changeProviderKey(s *Server, r *request, _ none, b keyChangeBody) (providerKeyJSON, error) {
+	key, err := r.path(id.ProviderKey, "provider key")
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
+	c, err := b.change()
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
+	k, err := s.tenants.ChangeProviderKey(r.ctx, r.tenant(), key, c)
+	return providerKeyOf(k), err
+}
+
 func verifyProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
 	key, err := r.path(id.ProviderKey, "provider key")
 	if err != nil {

@@ -110,6 +110,7 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/provider-keys", "provider-keys:write", "Add a provider key; it is checked live", 201, addProviderKey).with(`{"provider": "practice", "name": "Practice"}`),
 		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),
 		on("GET", "/api/v1/provider-keys/:id", "provider-keys:read", "Read a provider key", 200, getProviderKey),
+		on("PATCH", "/api/v1/provider-keys/:id", "provider-keys:write", "Change a provider key's name and its limits", 200, changeProviderKey).with(`{"name": "Main", "limits": [{"dimension": "tokens", "window": "minute", "amount": 800000, "each_model": true}]}`),
 		on("POST", "/api/v1/provider-keys/:id/verify", "provider-keys:write", "Check a provider key live, now", 200, verifyProviderKey),
 		on("GET", "/api/v1/provider-keys/:id/cooldowns", "provider-keys:read", "List what rests of a provider key, by model, with reason, source and end", 200, listCooldowns),
 		on("POST", "/api/v1/provider-keys/:id/cooldowns/clear", "provider-keys:write", "End cooldowns of a provider key before their time; calls go out within a second", 200, clearCooldowns).with(`{"model": "practice-small"}`),
@@ -137,7 +138,7 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/api-keys", "api-keys:write", "Make an API key; its secret is in this answer only", 201, addAPIKey).with(`{"kind": "customer", "customer": "{customer}", "name": "Production", "limits": [{"dimension": "requests", "window": "minute", "amount": 100}]}`),
 		on("GET", "/api/v1/api-keys", "api-keys:read", "List API keys", 200, listAPIKeys),
 		on("GET", "/api/v1/api-keys/:id", "api-keys:read", "Read an API key", 200, getAPIKey),
-		on("PATCH", "/api/v1/api-keys/:id", "api-keys:write", "Rename an API key", 200, renameAPIKey).with(`{"name": "Production, Frankfurt"}`),
+		on("PATCH", "/api/v1/api-keys/:id", "api-keys:write", "Change an API key's name and its own limits", 200, changeAPIKey).with(`{"name": "Production, Frankfurt"}`),
 		on("POST", "/api/v1/api-keys/:id/rotate", "api-keys:write", "Give an API key a new secret, in this answer only; the old one works on for a while", 201, rotateAPIKey).with(`{"overlap_seconds": 3600}`),
 		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key, and what it was rotated from or to", 200, revokeAPIKey),
 

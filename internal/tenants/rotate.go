@@ -75,35 +75,3 @@ func (k APIKey) rotatable(now time.Time) error {
 	}
 	return nil
 }
-
-// RenameAPIKey gives a key another name, and with it those that it shares its
-// counter with. Nothing hangs on it.
-func (s *Service) RenameAPIKey(ctx context.Context, tenant, key uuid.UUID, name string) (APIKey, error) {
-	if wrong := CheckName("/name", name); len(wrong) > 0 {
-		return APIKey{}, fault.InvalidFields(wrong...)
-	}
-	var k APIKey
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		if err := lockCounter(ctx, tx, tenant, key); err != nil {
-			return err
-		}
-		old, err := ReadAPIKey(ctx, tx, tenant, key)
-		if err != nil {
-			return err
-		}
-		if old.Name == name {
-			k = old
-			return nil
-		}
-		if _, err := tx.Exec(ctx, `
-			update api_keys set name = $3
-			where tenant_id = $1 and counter_id = $2`, tenant, old.Counter, name); err != nil {
-			return err
-		}
-		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil {
-			return err
-		}
-		return Audit(ctx, tx, tenant, "api_key.renamed", id.APIKey.Format(key), map[string]string{"from": old.Name, "to": name})
-	})
-	return k, err
-}

@@ -181,7 +181,7 @@ func TestAKeyThatEndedOrIsAnothersIsNotRotated(t *testing.T) {
 func TestANewNameIsThatOfBothKeysOfARotation(t *testing.T) {
 	f := newFixture(t)
 	c := rotatedPair(t, f)
-	if _, err := f.RenameAPIKey(t.Context(), f.tenant, c.made, "Frankfurt"); err != nil {
+	if _, err := f.ChangeAPIKey(t.Context(), f.tenant, c.made, tenants.KeyChange{Name: new("Frankfurt")}); err != nil {
 		t.Fatal(err)
 	}
 	if k, err := f.APIKey(t.Context(), f.tenant, c.old); err != nil || k.Name != "Frankfurt" {

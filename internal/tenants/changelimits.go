@@ -1,0 +1,144 @@
+package tenants
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+// KeyChange is what of a key may be changed. nil leaves it as it is. Limits are
+// the whole new set; ledgers hang on what a limit counts, so what is used stays.
+type KeyChange struct {
+	Name   *string
+	Limits *[]limits.Limit
+}
+
+func (c *KeyChange) check() error {
+	var wrong []fault.Field
+	if c.Name != nil {
+		wrong = CheckName("/name", *c.Name)
+	}
+	if c.Limits != nil {
+		list := make([]limits.Limit, len(*c.Limits))
+		for i, l := range *c.Limits {
+			list[i] = limits.Default(l)
+		}
+		c.Limits = &list
+		wrong = append(wrong, limits.Check(list)...)
+	}
+	if len(wrong) > 0 {
+		return fault.InvalidFields(wrong...)
+	}
+	return nil
+}
+
+// ReplaceLimits puts a set in the place of an owner's limits, as AddLimits does.
+func ReplaceLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ownerID uuid.UUID, list []limits.Limit) ([]limits.Limit, error) {
+	_, err := tx.Exec(ctx, `
+		delete from limits where tenant_id = $1 and owner_kind = $2 and owner_id = $3`, tenant, string(owner), ownerID)
+	if err != nil {
+		return nil, err
+	}
+	return AddLimits(ctx, tx, tenant, owner, ownerID, list)
+}
+
+// ChangeProviderKey changes a provider key's name and its limits; everywhere
+// within a second. A taken name is a Conflict.
+func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, c KeyChange) (ProviderKey, error) {
+	if err := c.check(); err != nil {
+		return ProviderKey{}, err
+	}
+	var k ProviderKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(ctx, `
+			select from provider_keys where tenant_id = $1 and provider_key_id = $2 for update`, tenant, key); err != nil {
+			return err
+		}
+		if k, err = readProviderKey(ctx, tx, tenant, key); err != nil {
+			return err
+		}
+		if c.Name != nil {
+			if _, err := tx.Exec(ctx, `
+				update provider_keys set name = $3 where tenant_id = $1 and provider_key_id = $2`, tenant, key, *c.Name); err != nil {
+				return err
+			}
+		}
+		if c.Limits != nil {
+			if _, err := ReplaceLimits(ctx, tx, tenant, OwnedByProviderKey, key, *c.Limits); err != nil {
+				return err
+			}
+		}
+		before := k
+		if k, err = readProviderKey(ctx, tx, tenant, key); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "provider_key.changed", id.ProviderKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits})
+	})
+	return k, conflict(err)
+}
+
+// ChangeAPIKey changes a key's name and its own limits, and those of the keys
+// that share its counter: a rotated pair stays alike. Everywhere within a second.
+func (s *Service) ChangeAPIKey(ctx context.Context, tenant, key uuid.UUID, c KeyChange) (APIKey, error) {
+	if err := c.check(); err != nil {
+		return APIKey{}, err
+	}
+	var k APIKey
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if err := lockCounter(ctx, tx, tenant, key); err != nil {
+			return err
+		}
+		before, err := ReadAPIKey(ctx, tx, tenant, key)
+		if err != nil {
+			return err
+		}
+		if c.Limits != nil && before.Kind != ForCustomer {
+			return fault.InvalidFields(fault.Field{Pointer: "/limits", Code: "not_for_this_kind", Message: "A management key makes no calls to models, so it has no limits of its own."})
+		}
+		if err := c.applyToCounter(ctx, tx, tenant, before.Counter); err != nil {
+			return err
+		}
+		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "api_key.changed", id.APIKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits})
+	})
+	return k, err
+}
+
+func (c KeyChange) applyToCounter(ctx context.Context, tx pgx.Tx, tenant, counter uuid.UUID) error {
+	if c.Name != nil {
+		if _, err := tx.Exec(ctx, `
+			update api_keys set name = $3 where tenant_id = $1 and counter_id = $2`, tenant, counter, *c.Name); err != nil {
+			return err
+		}
+	}
+	if c.Limits == nil {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `
+		select api_key_id from api_keys where tenant_id = $1 and counter_id = $2 order by api_key_id`, tenant, counter)
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	for _, k := range keys {
+		if err == nil {
+			_, err = ReplaceLimits(ctx, tx, tenant, OwnedByAPIKey, k, *c.Limits)
+		}
+	}
+	return err
+}
+
+// keyDiff is what the audit keeps of a change.
+type keyDiff struct {
+	NameBefore   string         `json:"name_before"`
+	Name         string         `json:"name"`
+	LimitsBefore []limits.Limit `json:"limits_before"`
+	Limits       []limits.Limit `json:"limits"`
+}
