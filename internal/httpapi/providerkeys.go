@@ -89,7 +89,7 @@ func changeProviderKey(s *Server, r *request, _ none, b keyChangeBody) (provider
 		return providerKeyJSON{}, err
 	}
 	k, err := s.tenants.ChangeProviderKey(r.ctx, r.tenant(), key, c)
-	return providerKeyOf(k), err
+	return s.providerKeyOf(k), err
 }
 
 func verifyProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, error) {
