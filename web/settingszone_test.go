@@ -16,6 +16,22 @@ func (s site) settings(session string) string {
 	return strings.Join(strings.Fields(s.get("/settings", session).body), " ")
 }
 
+func TestADayAfterAChangeOfZoneIsComparedWithTheDayBefore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	began := time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC) // in Berlin
+	s.addCalls(made.Tenant.ID, began.Add(30*time.Minute), "ok", false, 4, 0, 100, "0")
+	s.post("/settings/zone", session, url.Values{"zone": {"America/New_York"}}).goesOn(t, "/settings?done=zone-asked")
+	s.clock.advance(6 * time.Hour)
+	s.get("/", session)            // the session goes on
+	s.clock.advance(6 * time.Hour) // an hour into the first day there, at 19:00
+	s.addCalls(made.Tenant.ID, began.AddDate(0, 0, 1).Add(15*time.Minute), "ok", false, 2, 0, 100, "0")
+	home := s.get("/", session)
+	home.has(t, "4 yesterday")
+	home.hasNot(t, "none yesterday")
+}
+
 func TestAnOwnerChangesTheTimeZoneAndReadsWhenItCounts(t *testing.T) {
 	s := newSite(t, localSite)
 	me := s.person()

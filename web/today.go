@@ -71,12 +71,16 @@ func (p *Pages) today(ctx context.Context, t tenants.Tenant, now time.Time, with
 }
 
 // yesterday compares the day so far with the same time of the day before, by
-// the wall clock, both up to the last full quarter of an hour.
+// the wall clock, both up to the last full quarter of an hour. Where the time
+// zone changed in between no clock tells both, and it is as long after each began.
 func (p *Pages) yesterday(ctx context.Context, t tenants.Tenant, now time.Time, d *today) error {
 	zone := now.Location()
-	before := limits.DayStart(d.Since.Add(-time.Minute), zone)
+	before, _, in := t.Zones.Day(d.Since.Add(-time.Millisecond))
 	d.Until = now.Truncate(15 * time.Minute)
 	then := time.Date(now.Year(), now.Month(), now.Day()-1, d.Until.Hour(), d.Until.Minute(), 0, 0, zone)
+	if in.String() != zone.String() {
+		then = before.Add(d.Until.Sub(d.Since))
+	}
 	if !d.Until.After(before) {
 		return nil
 	}
