@@ -149,7 +149,7 @@ var codeGroups = []codeGroup{
 		{"invalid_pattern", "400", "This is no model name or pattern.", "See the message."},
 		{"bad_time", "400", "This is no time.", "Send RFC 3339, or a date."},
 		{"bad_idempotency_key", "400", "The Idempotency-Key cannot be used.", "Send one header of at most 255 printable characters."},
-		{"idempotency_mismatch", "422", "The Idempotency-Key was used for another request.", "Use a new one for each request."},
+		{"idempotency_mismatch", "422", "The Idempotency-Key was used for another request.", "Use a new one for each request, and for each reservation."},
 		{"idempotency_in_flight", "409", "The same request is being carried out.", "Send it again after a second."},
 		{"idempotency_answer_lost", "409", "The request was carried out once, and its answer was lost.", "Read what it made from its list."},
 		{"customer_needed", "409", "The step needs a customer with a key.", "Make both first."},

@@ -27,12 +27,12 @@ const (
 // claim is bound to the credential, the route and the body.
 func (s *Server) claimed(r *request) (*tenants.Claim, error) {
 	c := r.echo.Request()
-	key := c.Header.Get(idempotencyKey)
-	if key == "" || c.Method != http.MethodPost || !strings.HasPrefix(c.URL.Path, "/api/v1/") {
+	if c.Method != http.MethodPost || !strings.HasPrefix(c.URL.Path, "/api/v1/") {
 		return nil, nil //nolint:nilnil // it claims nothing
 	}
-	if len(key) > longestKey || len(tenants.CheckText("", key)) > 0 || len(c.Header.Values(idempotencyKey)) > 1 {
-		return nil, fault.New(fault.Invalid, "bad_idempotency_key", "An Idempotency-Key is one header of at most 255 printable characters, such as a UUID.")
+	key, err := requestKey(c)
+	if key == "" || err != nil {
+		return nil, err
 	}
 	body, err := jsonbody.Read(c.Body, bodyLimit)
 	if err != nil {
@@ -43,6 +43,15 @@ func (s *Server) claimed(r *request) (*tenants.Claim, error) {
 		Credential: r.caller.Key.Counter, Key: sha256.Sum256([]byte(key)),
 		Request: sha256.Sum256(fmt.Appendf(nil, "%s\n%s", c.URL.RequestURI(), body)), RequestID: requestUUID(r.echo), At: s.now(),
 	}, nil
+}
+
+// requestKey is the Idempotency-Key of a request; "" for none.
+func requestKey(c *http.Request) (string, error) {
+	key := c.Header.Get(idempotencyKey)
+	if len(key) > longestKey || len(tenants.CheckText("", key)) > 0 || len(c.Header.Values(idempotencyKey)) > 1 {
+		return "", fault.New(fault.Invalid, "bad_idempotency_key", "An Idempotency-Key is one header of at most 255 printable characters, such as a UUID.")
+	}
+	return key, nil
 }
 
 // once answers a request as it was answered before, or carries it out.

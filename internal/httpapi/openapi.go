@@ -14,7 +14,7 @@ import (
 	"github.com/swaggest/openapi-go/openapi31"
 )
 
-var pathParam = regexp.MustCompile(`:(\w+)`)
+var pathParam = regexp.MustCompile(`/:(\w+)`)
 
 // document writes the OpenAPI 3.1 description of the routes from the very
 // types that the handlers decode and answer with.
@@ -25,6 +25,8 @@ func document(routes []endpoint) ([]byte, error) {
 		"Every error is application/problem+json (RFC 9457). Amounts of money are decimal strings; times are RFC 3339 in UTC.")
 	r.Spec.SetHTTPBearerTokenSecurity("key", "weir_live_… or weir_test_…", "An API key of Weir")
 	r.DefaultOptions = append(r.DefaultOptions, jsonschema.InterceptDefName(defName))
+	r.AddTypeMapping(item[reservationBody]{}, reservationBody{})
+	r.AddTypeMapping(item[settlementBody]{}, settlementBody{})
 	for _, p := range routes {
 		if err := describe(r, p); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.method, p.path, err)
@@ -46,8 +48,12 @@ type onceParam struct {
 	Key string `header:"Idempotency-Key" description:"Your own id of this request, kept for 48 hours: sent again with the same body it is carried out once, and answered as before, without secrets"`
 }
 
+type onceReserveParam struct {
+	Key string `header:"Idempotency-Key" description:"Your own id of this request, kept by the limiter until an hour after the reservation ends: sent again with the same body it is one reservation, with another body it is refused (422). In a batch each entry is bound to its place. A refusal, or cancelling, leaves the key free"`
+}
+
 func describe(r *openapi31.Reflector, p endpoint) error {
-	op, err := r.NewOperationContext(p.method, pathParam.ReplaceAllString(p.path, "{$1}"))
+	op, err := r.NewOperationContext(p.method, pathParam.ReplaceAllString(p.path, "/{$1}"))
 	if err != nil {
 		return err
 	}
@@ -62,6 +68,9 @@ func describe(r *openapi31.Reflector, p endpoint) error {
 	}
 	if p.method == http.MethodPost && strings.HasPrefix(p.path, "/api/v1/") {
 		op.AddReqStructure(onceParam{})
+	}
+	if p.method == http.MethodPost && strings.TrimSuffix(p.path, ":batch") == "/v1/reservations" {
+		op.AddReqStructure(onceReserveParam{})
 	}
 	if _, empty := p.query.(none); !empty {
 		op.AddReqStructure(p.query)
@@ -89,7 +98,7 @@ func addExample(r *openapi31.Reflector, p endpoint) error {
 	if err := json.Unmarshal([]byte(p.example), &value); err != nil {
 		return err
 	}
-	item := r.Spec.Paths.MapOfPathItemValues[pathParam.ReplaceAllString(p.path, "{$1}")]
+	item := r.Spec.Paths.MapOfPathItemValues[pathParam.ReplaceAllString(p.path, "/{$1}")]
 	op := item.Post
 	if p.method == http.MethodPatch {
 		op = item.Patch
@@ -102,5 +111,6 @@ func addExample(r *openapi31.Reflector, p endpoint) error {
 
 func tag(path string) string {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/v1/"), "/")
-	return parts[0]
+	name, _, _ := strings.Cut(parts[0], ":")
+	return name
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -40,7 +41,7 @@ type problem struct {
 	RequestID    string          `json:"request_id" example:"req_01kb0000000000000000000000"`
 	Errors       []fault.Field   `json:"errors,omitempty" description:"Each wrong member: RFC 6901 pointer, stable code, plain words"`
 	Violations   []verdict.Limit `json:"violations,omitempty" description:"The limits that refused (decision API)"`
-	RetryAfterMS int64           `json:"retry_after_ms,omitempty" description:"The exact wait, in milliseconds, until this very call would pass"`
+	RetryAfterMS int64           `json:"retry_after_ms,omitempty" description:"How long to wait, in milliseconds; of a refusal the exact time until this very call would pass. Absent: no wait is known to help"`
 }
 
 // answerError writes err as a problem. Whatever is not a fault is logged with
@@ -52,14 +53,7 @@ func (s *Server) answerError(c echo.Context, err error) {
 	f := s.faultOf(err)
 	status := statuses[f.Kind]
 	s.logFailure(c, f, status)
-	p := problem{
-		Type: "/docs/errors#" + f.Code, Title: http.StatusText(status), Status: status, Detail: f.Message,
-		Code: f.Code, RequestID: requestID(c), Errors: f.Fields,
-	}
-	var refusal *refused
-	if errors.As(err, &refusal) {
-		p.Violations, p.RetryAfterMS = refusal.violations, refusal.retryAfterMS
-	}
+	p := problemOf(f, err, requestID(c))
 	if f.Kind == fault.Unauthenticated {
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 	}
@@ -69,6 +63,20 @@ func (s *Server) answerError(c echo.Context, err error) {
 	c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
 	c.Response().WriteHeader(status)
 	_ = json.NewEncoder(c.Response()).Encode(p)
+}
+
+// problemOf is the body for err, whose fault is f.
+func problemOf(f *fault.Error, err error, request string) problem {
+	status := statuses[f.Kind]
+	p := problem{
+		Type: "/docs/errors#" + f.Code, Title: http.StatusText(status), Status: status, Detail: f.Message,
+		Code: f.Code, RequestID: request, Errors: f.Fields, RetryAfterMS: int64((f.RetryAfter + time.Millisecond - 1) / time.Millisecond),
+	}
+	var refusal *refused
+	if errors.As(err, &refusal) {
+		p.Violations = refusal.violations
+	}
+	return p
 }
 
 func (s *Server) faultOf(err error) *fault.Error {

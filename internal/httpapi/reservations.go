@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -42,36 +44,85 @@ type reservationJSON struct {
 
 // refused is the error of a reservation that was not admitted.
 type refused struct {
-	why          *fault.Error
-	violations   []verdict.Limit
-	retryAfterMS int64
+	why        *fault.Error
+	violations []verdict.Limit
 }
 
 func (e *refused) Error() string { return e.why.Error() }
 func (e *refused) Unwrap() error { return e.why }
 
 func reserve(s *Server, r *request, _ none, b reservationBody) (reservationJSON, error) {
-	call, err := s.callFrom(r, b)
+	key, err := requestKey(r.echo.Request())
 	if err != nil {
 		return reservationJSON{}, err
+	}
+	out, d, err := s.decide(r, b, requestUUID(r.echo), key)
+	h := r.echo.Response().Header()
+	verdict.Headers(h, d.States)
+	if code := fault.Of(err); code != nil && (code.Code == "request_too_large" || code.Code == "daily_cap_reached") {
+		h.Set("x-should-retry", "false")
+	}
+	if d.Again {
+		h.Set(idempotentReplayed, "true")
+	}
+	return out, err
+}
+
+// decide reserves under a request id of its own and a key that makes it once,
+// or "". A refusal is an error beside its decision.
+func (s *Server) decide(r *request, b reservationBody, request uuid.UUID, key string) (reservationJSON, limits.Decision, error) {
+	call, err := s.callFrom(r, b)
+	if err != nil {
+		return reservationJSON{}, limits.Decision{}, err
+	}
+	call.RequestID = request
+	if call.Once, err = r.once(key, b); err != nil {
+		return reservationJSON{}, limits.Decision{}, err
 	}
 	d, err := s.meter.Admit(r.ctx, call)
 	if err != nil {
-		return reservationJSON{}, err
+		return reservationJSON{}, d, mismatch(err, key)
 	}
-	verdict.Headers(r.echo.Response().Header(), d.States)
 	withProviders := r.caller.Key.Kind == tenants.Management
 	if !d.Admitted {
-		return reservationJSON{}, refusal(r, d, call.Model, withProviders)
+		return reservationJSON{}, d, refusal(d, call.Model, withProviders)
 	}
 	out := reservationJSON{Limits: verdict.All(d.States, withProviders)}
 	if !call.DryRun {
 		out.ID, out.ExpiresAt = id.Reservation.Format(d.Reservation.ID), &d.ExpiresAt
 	}
-	return out, nil
+	return out, d, nil
 }
 
-func refusal(r *request, d limits.Decision, model string, withProviders bool) error {
+// once binds a key to the credential and to what is asked for.
+func (r *request) once(key string, b reservationBody) (limits.Once, error) {
+	if key == "" {
+		return limits.Once{}, nil
+	}
+	body, err := json.Marshal(b)
+	if err != nil {
+		return limits.Once{}, err
+	}
+	owner := r.caller.Key.Counter
+	if r.caller.Token != nil {
+		owner = r.caller.Token.ID
+	}
+	return limits.Once{Key: hashed(owner, []byte(key)), Body: hashed(owner, body)}, nil
+}
+
+func hashed(owner uuid.UUID, text []byte) uuid.UUID {
+	return uuid.NewHash(sha256.New(), owner, text, 8)
+}
+
+// mismatch says in a caller's words that a key is taken.
+func mismatch(err error, key string) error {
+	if key != "" && fault.Of(err).Code == "reservation_exists" {
+		return fault.New(fault.Refused, "idempotency_mismatch", "This Idempotency-Key was used for another reservation.")
+	}
+	return err
+}
+
+func refusal(d limits.Decision, model string, withProviders bool) error {
 	kind, code := fault.Limited, usage.RefusalCode(d)
 	if model == "" {
 		model = "this call"
@@ -85,10 +136,6 @@ func refusal(r *request, d limits.Decision, model string, withProviders bool) er
 	e := &refused{why: fault.New(kind, code, verdict.Sentence(d, model)), violations: verdict.All(d.Violations, withProviders)}
 	if !d.TooLarge {
 		e.why.RetryAfter = d.RetryAfter
-		e.retryAfterMS = int64((d.RetryAfter + time.Millisecond - 1) / time.Millisecond)
-	}
-	if kind == fault.TooLarge || code == "daily_cap_reached" {
-		r.echo.Response().Header().Set("x-should-retry", "false")
 	}
 	return e
 }
@@ -113,7 +160,7 @@ func (s *Server) callFrom(r *request, b reservationBody) (usage.Call, error) {
 		return usage.Call{}, err
 	}
 	c := usage.Call{
-		RequestID: requestUUID(r.echo), Tenant: r.tenant(), Zones: contract.Tenant.Zones, Customer: customer, Subscription: contract.Subscription,
+		Tenant: r.tenant(), Zones: contract.Tenant.Zones, Customer: customer, Subscription: contract.Subscription,
 		PlanVersion: contract.Version.ID, Key: r.caller.Key.ID, Counter: r.caller.Key.Counter, Kind: usage.KindDecision, Model: b.Model,
 		EndUser: b.EndUser, Tags: b.Tags, Currency: contract.Version.Currency, Rates: billing.RatesFor(contract.Version.Prices, b.Model),
 		Plan:     r.caller.Plan(contract),

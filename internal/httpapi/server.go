@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,12 +71,15 @@ func New(d Deps) (*Server, error) {
 // Mount puts every route on e.
 func (s *Server) Mount(e *echo.Echo) {
 	for _, p := range endpoints() {
-		e.Add(p.method, p.path, s.wrap(p.handle))
+		e.Add(p.method, verbs.Replace(p.path), s.wrap(p.handle))
 	}
 	e.GET("/.well-known/jwks.json", s.jwks)
 	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, s.openapi) })
 	e.RouteNotFound("/api/*", s.wrap(func(*Server, echo.Context) error { return echo.ErrNotFound }))
 }
+
+// verbs keeps the router from taking the verb of a batch for a parameter.
+var verbs = strings.NewReplacer(":batch", `\:batch`)
 
 // OpenAPI is the OpenAPI 3.1 document of the surface.
 func (s *Server) OpenAPI() []byte { return s.openapi }
@@ -147,6 +151,8 @@ func endpoints() []endpoint {
 		on("GET", "/api/v1/requests/:id", "requests:read", "Read one call", 200, getRequest),
 
 		on("POST", "/v1/reservations", decisionScope, "Reserve: decide a call against every limit it touches", 201, reserve).with(`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 1200, "output_tokens": 800}}`),
+		on("POST", "/v1/reservations:batch", decisionScope, "Reserve up to 500 calls; one that is wrong or refused harms no other", 200, reserveBatch).with(`{"reservations": [{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 1200, "output_tokens": 800}}]}`),
+		on("POST", "/v1/settlements:batch", decisionScope, "Settle up to 500 reservations; one that is wrong harms no other", 200, settleBatch).with(`{"settlements": [{"id": "{reservation}", "outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}]}`),
 		on("POST", "/v1/reservations/:id/settle", decisionScope, "Settle a reservation with what really happened", 200, settle).with(`{"outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}`),
 		on("POST", "/v1/reservations/:id/cancel", decisionScope, "Cancel a reservation whose call was never sent", 200, cancel),
 		on("POST", "/v1/reservations/:id/extend", decisionScope, "Move the end of a reservation", 200, extend).with(`{"ttl_seconds": 600}`),

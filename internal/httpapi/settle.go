@@ -45,12 +45,18 @@ type chargedJSON struct {
 var outcomes = map[usage.Outcome]bool{usage.OK: true, usage.ClientError: true, usage.ProviderError: true, usage.ProviderLimited: true, usage.Aborted: true}
 
 func settle(s *Server, r *request, _ none, b settleBody) (settledJSON, error) {
-	call, err := r.path(id.Reservation, "reservation")
+	out, done, err := s.settle(r, r.echo.Param("id"), b)
+	verdict.Headers(r.echo.Response().Header(), done.Limits)
+	return out, err
+}
+
+func (s *Server) settle(r *request, reservation string, b settleBody) (out settledJSON, done usage.Settled, err error) {
+	call, err := id.Reservation.Parse(reservation)
 	if err != nil {
-		return settledJSON{}, noReservation()
+		return out, done, noReservation()
 	}
 	if err := r.mayEnd(s, call); err != nil {
-		return settledJSON{}, err
+		return out, done, err
 	}
 	res := usage.Result{Outcome: usage.Outcome(b.Outcome), Units: b.Units, Tokens: limits.Tokens{
 		Input: b.Usage.InputTokens, CachedInput: b.Usage.CachedInputTokens, CacheWrite: b.Usage.CacheWriteTokens,
@@ -68,10 +74,10 @@ func settle(s *Server, r *request, _ none, b settleBody) (settledJSON, error) {
 		wrong = append(wrong, f)
 	}
 	if len(wrong) > 0 {
-		return settledJSON{}, fault.InvalidFields(wrong...)
+		return out, done, fault.InvalidFields(wrong...)
 	}
-	done, err := s.meter.Settle(r.ctx, r.tenant(), call, res)
-	return r.settled(call, done), err
+	done, err = s.meter.Settle(r.ctx, r.tenant(), call, res)
+	return r.settled(call, done), done, err
 }
 
 func cancel(s *Server, r *request, _ none, _ none) (settledJSON, error) {
@@ -83,6 +89,7 @@ func cancel(s *Server, r *request, _ none, _ none) (settledJSON, error) {
 		return settledJSON{}, err
 	}
 	done, err := s.meter.Cancel(r.ctx, r.tenant(), call)
+	verdict.Headers(r.echo.Response().Header(), done.Limits)
 	return r.settled(call, done), err
 }
 
@@ -110,7 +117,6 @@ func noReservation() error {
 }
 
 func (r *request) settled(call uuid.UUID, done usage.Settled) settledJSON {
-	verdict.Headers(r.echo.Response().Header(), done.Limits)
 	t := done.Actual.Tokens
 	return settledJSON{
 		ID: id.Reservation.Format(call), State: done.State, Late: done.Late,

@@ -29,6 +29,7 @@ type call struct {
 	estimate Cost
 	holds    []hold
 	forget   bool
+	once     Once
 
 	phase       phase
 	late        bool
@@ -78,7 +79,7 @@ func wall(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 func (c *call) reservation(tenant uuid.UUID) Reservation {
 	r := Reservation{
 		ID: c.id, Tenant: tenant, Model: c.model, At: wall(c.at), ExpiresAt: wall(c.expires), Estimate: c.estimate,
-		Holds: make([]Hold, len(c.holds)), Moves: c.moves,
+		Holds: make([]Hold, len(c.holds)), Moves: c.moves, Once: c.once,
 	}
 	for i := range c.holds {
 		h := &c.holds[i]

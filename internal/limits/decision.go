@@ -24,6 +24,16 @@ type Request struct {
 	MaxWait    time.Duration // how long it may wait for room instead of being refused
 	DryRun     bool          // decide only: nothing is charged or kept
 	Forget     bool          // keep no outcome once settled: nobody will ask again
+	Once       Once
+}
+
+// Once names a request that may come again, by hashes: the key that its caller
+// gave it, and what it asks for. The zero Key names none. A key lives as long as
+// its reservation is known, an hour past its end; one that was cancelled frees
+// its key.
+type Once struct {
+	Key  uuid.UUID `json:"key,omitzero"`
+	Body uuid.UUID `json:"body,omitzero"`
 }
 
 // Candidate is a provider key and the model that it would serve.
@@ -119,6 +129,7 @@ type Reservation struct {
 	Estimate  Cost      `json:"estimate"`
 	Holds     []Hold    `json:"holds"`
 	Moves     int       `json:"moves,omitempty"` // attempts that have ended
+	Once      Once      `json:"once,omitzero"`
 }
 
 // Charge is an amount that an event adds to a calendar window in the books:

@@ -137,7 +137,7 @@ func (m *Memory) tenant(u uuid.UUID) *tenant {
 	if t == nil {
 		t = &tenant{
 			id: u, memory: m, loading: make(chan struct{}, 1), index: map[ident]ref{},
-			families: families{of: map[ident]uint32{}}, calls: map[uuid.UUID]*call{},
+			families: families{of: map[ident]uint32{}}, calls: map[uuid.UUID]*call{}, keyed: map[uuid.UUID]*call{},
 		}
 		m.tenants[u] = t
 		m.all = append(m.all, t)

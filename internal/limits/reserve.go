@@ -18,10 +18,11 @@ const (
 // Reserve decides one call: every ledger that it touches is charged, or none is.
 // A refusal is a Decision that is not Admitted; it has changed no ledger beyond
 // its refill. An open reservation of the same id and figures is answered again,
-// and charged no second time. An error says why there is no decision: Invalid
-// for counts or times out of range, Conflict (reservation_exists) for an id that
-// is reserved with other figures or has ended, Unavailable (limiter_unavailable)
-// when the limiter can't decide.
+// and charged no second time; so is one under the same key (Once), open or
+// ended. An error says why there is no decision: Invalid for counts or times out
+// of range, Conflict (reservation_exists) for an id that is reserved with other
+// figures or has ended, and for a key that another request has, Unavailable
+// (limiter_unavailable) when the limiter can't decide.
 //
 // With MaxWait, a call that would pass within that time waits instead of being
 // refused: first come, first served at each ledger, and a call that comes later
@@ -95,7 +96,7 @@ func (m *Memory) decide(ctx context.Context, r *Request, w *work) (decision, err
 	}
 	for {
 		m.begin(w, r.Tenant, r.Plan)
-		if !r.DryRun && r.ID != uuid.Nil && w.t.calls[r.ID] != nil {
+		if !r.DryRun && w.t.before(r) != nil {
 			return decision{again: true}, nil
 		}
 		d, ready := w.decide(r)
@@ -278,7 +279,7 @@ func (w *work) keep(r *Request, candidate int) error {
 		return out(errCrowded)
 	}
 	c := t.newCall()
-	c.id, c.model, c.user, c.at, c.estimate, c.forget = r.ID, r.Model, w.user, w.at.micros, r.Estimate, r.Forget
+	c.id, c.model, c.user, c.at, c.estimate, c.forget, c.once = r.ID, r.Model, w.user, w.at.micros, r.Estimate, r.Forget, r.Once
 	if c.id == uuid.Nil {
 		c.id = made(c.at)
 	}
@@ -292,7 +293,7 @@ func (w *work) keep(r *Request, candidate int) error {
 		c.served = r.Candidates[candidate].Model
 		w.take(c, w.chosen)
 	}
-	t.calls[c.id] = c
+	t.know(c)
 	t.put(&t.open, c, c.expires)
 	w.id = c.id
 	return nil
@@ -353,6 +354,9 @@ const maxSpare = 1024
 // forgetCall drops a call that nobody will ask about.
 func (t *tenant) forgetCall(c *call) {
 	delete(t.calls, c.id)
+	if t.keyed[c.once.Key] == c {
+		delete(t.keyed, c.once.Key)
+	}
 	if len(t.spare) < maxSpare {
 		clear(c.holds)
 		*c = call{holds: c.holds[:0]}
@@ -360,9 +364,37 @@ func (t *tenant) forgetCall(c *call) {
 	}
 }
 
+// know makes a call known, by its id and its key.
+func (t *tenant) know(c *call) {
+	t.calls[c.id] = c
+	if c.once.Key != uuid.Nil {
+		t.keyed[c.once.Key] = c
+	}
+}
+
+// before is the call that the same request has made already, or nil.
+func (t *tenant) before(r *Request) *call {
+	if r.ID != uuid.Nil && t.calls[r.ID] != nil {
+		return t.calls[r.ID]
+	}
+	if r.Once.Key == uuid.Nil {
+		return nil
+	}
+	if c := t.keyed[r.Once.Key]; c != nil && c.phase != cancelled {
+		return c
+	}
+	return nil
+}
+
 // again answers a reserve that was answered before.
 func (t *tenant) again(r *Request, at *instant) (Decision, error) {
-	c := t.calls[r.ID]
+	c := t.before(r)
+	if r.Once.Key != uuid.Nil && c.once.Key == r.Once.Key {
+		if c.once.Body != r.Once.Body {
+			return Decision{}, fault.New(fault.Conflict, "reservation_exists", "This key is another reservation's.")
+		}
+		return t.standing(c, at), nil
+	}
 	if c.phase != open || c.estimate != r.Estimate || c.model != r.Model || c.moves > 0 {
 		return Decision{}, fault.New(fault.Conflict, "reservation_exists", "This id is reserved already.")
 	}

@@ -31,7 +31,7 @@ func (m *Memory) Restore(ctx context.Context, open []Reservation) error {
 func (m *Memory) Recall(ctx context.Context, r Reservation) error {
 	return m.withWindows(ctx, r.Tenant, []Reservation{r}, func(t *tenantAt, c *call) {
 		c.phase = expired
-		t.calls[c.id] = c
+		t.know(c)
 		t.put(&t.ended, c, t.at.micros+remembered.Microseconds())
 	})
 }
@@ -93,7 +93,7 @@ func (t *tenant) unrestored(list []unloaded, c *call, at *instant) []unloaded {
 func restored(r Reservation) (*call, error) {
 	c := &call{
 		id: r.ID, model: r.Model, at: r.At.UnixMicro(), expires: r.ExpiresAt.UnixMicro(), estimate: r.Estimate,
-		holds: make([]hold, len(r.Holds)), moves: r.Moves, candidate: -1,
+		holds: make([]hold, len(r.Holds)), moves: r.Moves, candidate: -1, once: r.Once,
 	}
 	for i, h := range r.Holds {
 		of := &rule{}
@@ -113,7 +113,7 @@ func (t *tenantAt) takeBack(c *call) {
 	for i := range c.holds {
 		t.chargeAgain(&c.holds[i])
 	}
-	t.calls[c.id] = c
+	t.know(c)
 	t.put(&t.open, c, c.expires)
 }
 

@@ -53,6 +53,7 @@ type tenant struct {
 	swept     uint32 // where the next sweep begins
 
 	calls  map[uuid.UUID]*call
+	keyed  map[uuid.UUID]*call // by Once.Key
 	spare  []*call
 	open   queue   // by expiry
 	lapsed []*call // past their expiry, to be handed out by Expire

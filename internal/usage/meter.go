@@ -78,7 +78,8 @@ type Call struct {
 	TTL                                 time.Duration
 	MaxWait                             time.Duration // for room, instead of a refusal
 	DryRun                              bool
-	Decision                            bool // of the decision API: outlives this process
+	Once                                limits.Once // a request that may come again
+	Decision                            bool        // of the decision API: outlives this process
 }
 
 // NewMeter makes a meter.
@@ -103,10 +104,13 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	}
 	d, err := m.limiter.Reserve(ctx, limits.Request{
 		Tenant: c.Tenant, Customer: c.Customer, Model: c.Model, EndUser: c.EndUser, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
-		TTL: c.TTL, MaxWait: c.MaxWait, DryRun: c.DryRun, Forget: !c.Decision,
+		TTL: c.TTL, MaxWait: c.MaxWait, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
 	})
 	if err != nil || c.DryRun {
 		return d, err
+	}
+	if d.Again {
+		return m.admittedBefore(d)
 	}
 	if !d.Admitted {
 		m.finish(c.refused(d))
@@ -120,6 +124,22 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	m.mu.Lock()
 	m.calls[a.Event.ID] = &metered{admission: a, until: d.ExpiresAt}
 	m.mu.Unlock()
+	return d, nil
+}
+
+// writing is how long an admission may be between the engine and the spool.
+const writing = 5 * time.Second
+
+// admittedBefore is the decision on a request that came again: it has its
+// admission already. While that is being written, the answer is a Conflict
+// idempotency_in_flight.
+func (m *Meter) admittedBefore(d limits.Decision) (limits.Decision, error) {
+	m.mu.Lock()
+	known := m.calls[d.Reservation.ID] != nil
+	m.mu.Unlock()
+	if !known && m.now().Sub(d.At) < writing { // later it is another process's
+		return limits.Decision{}, fault.New(fault.Conflict, "idempotency_in_flight", "The same reservation is being made right now. Send it again in a second.").After(time.Second)
+	}
 	return d, nil
 }
 

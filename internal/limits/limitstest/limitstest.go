@@ -56,7 +56,7 @@ func Run(t *testing.T, open Open, vectors string, zones []string) {
 		}
 		inEveryZone(t, open, sample, seed)
 	})
-	for _, group := range [][]guarantee{cases, decisions, policies, moves, outcomes, lives, races, zoned, waits, linear} {
+	for _, group := range [][]guarantee{cases, decisions, keyed, policies, moves, outcomes, lives, races, zoned, waits, linear} {
 		for _, g := range group {
 			t.Run(g.name, func(t *testing.T) { g.hold(t, open) })
 		}
