@@ -110,3 +110,24 @@ func TestAnExtensionNeverBringsTheEndNearer(t *testing.T) {
 		t.Fatalf("a reservation of a minute, after 5 s and a restart: %v", err)
 	}
 }
+
+func TestACallThatComesAgainIsOneEventAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	c := m.call(true)
+	c.Once = limits.Once{Key: id.New(), Body: id.New()}
+	first := m.admit(c)
+	if again := m.admit(c); !again.Again || again.Reservation.ID != first.Reservation.ID {
+		t.Fatalf("%+v", again)
+	}
+	next := m.killed(t)
+	again, err := next.Admit(t.Context(), c)
+	must(t, err)
+	if !again.Again || again.Reservation.ID != first.Reservation.ID {
+		t.Fatalf("after a restart: %+v", again)
+	}
+	got, err := next.Settle(t.Context(), m.tenant, first.Reservation.ID, Result{Outcome: OK, Tokens: used})
+	if err != nil || !got.First || got.Late {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}
