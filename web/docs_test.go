@@ -31,7 +31,7 @@ func TestTheReferenceShowsEveryPathOfTheDocument(t *testing.T) {
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			anchor := strings.Trim(strings.Map(func(r rune) rune {
-				if r == '/' || r == '{' || r == '}' || r == '_' {
+				if strings.ContainsRune("/{}_:", r) {
 					return '-'
 				}
 				return r

@@ -28,7 +28,7 @@ func (i *item[T]) UnmarshalJSON(raw []byte) error {
 }
 
 type reserveBatchBody struct {
-	Reservations []item[reservationBody] `json:"reservations" required:"true" nullable:"false" minItems:"1" maxItems:"500" description:"Decided one after the other, each for itself"`
+	Reservations []item[reservationBody] `json:"reservations" required:"true" nullable:"false" minItems:"1" maxItems:"500" description:"Decided one after the other, each for itself; none waits (max_wait_ms)"`
 }
 
 type reservedItem struct {
@@ -68,6 +68,9 @@ func (s *Server) reserveItem(r *request, it item[reservationBody], i int, key st
 		key = strconv.Itoa(i) + " " + key
 	}
 	err := it.err
+	if err == nil && it.body.MaxWaitMS != 0 {
+		err = fault.InvalidFields(fault.Field{Pointer: "/max_wait_ms", Code: "not_allowed", Message: "In a batch no call waits for room: those behind it would wait too. Send it by itself."})
+	}
 	if err == nil {
 		made, d, failed := s.decide(r, it.body, of, key)
 		out.Reservation, out.Replayed, err = &made, d.Again, failed

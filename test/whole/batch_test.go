@@ -68,6 +68,7 @@ var mixed = []struct {
 	{`null`, 400, "wrong_type"},
 	{`{"customer": "cus_01kb0000000000000000000000", "model": "practice-small", "estimate": {"input_tokens": 1}}`, 404, "not_found"},
 	{`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": -1}}`, 400, "invalid_fields"},
+	{`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 1}, "max_wait_ms": 5}`, 400, "invalid_fields"},
 	{`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 95}}`, 429, "daily_cap_reached"},
 	{`{"customer": "{customer}", "model": "practice-small", "estimate": {"input_tokens": 90}}`, 201, ""},
 }
@@ -98,7 +99,7 @@ func TestABadItemOfABatchHarmsNoOther(t *testing.T) {
 	if p := a.Text("results.2.error.errors.0.pointer"); p != "/reservations/2/estimate/input_tokens" {
 		t.Errorf("the pointer is %q", p)
 	}
-	if a.JSON("results.6.error.retry_after_ms") == nil || a.JSON("results.6.error.violations.0.requested") != float64(95) || a.JSON("results.1.error.retry_after_ms") != nil {
+	if a.JSON("results.7.error.retry_after_ms") == nil || a.JSON("results.7.error.violations.0.requested") != float64(95) || a.JSON("results.1.error.retry_after_ms") != nil {
 		t.Errorf("refusals do not say what to do: %s", a)
 	}
 	settlements = append(settlements, `{"id": "rsv_01kb0000000000000000000000", "outcome": "ok"}`, `{"outcome": "ok"}`, `{"id": 5}`, settlements[0], strings.Replace(settlements[0], "5}", "6}", 1))
