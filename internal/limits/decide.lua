@@ -2,7 +2,7 @@
 -- the plan's charges, 7 those of each candidate, 8 what to keep: id (empty: one is
 -- made of the ten random bytes that follow), random, time to live (µs), estimate,
 -- requests, model, end user, forget, definitions, how many may be open, the
--- candidates' models; and 9 what others ask for before charges: the candidate's
+-- candidates' models, the process; and 9 what others ask for before charges: the candidate's
 -- number (0: the plan's), the place, whole and pico.
 local what, plan, candidates, keep = A[5], A[6], A[7], A[8]
 
@@ -31,7 +31,7 @@ if admitted and what == 0 then
   if head[3] >= keep[10] then return answer({ 4 }) end
   id, expires = keep[1], micros + keep[3]
   if id == '' then id = struct.pack('>I6', read) .. keep[2] end
-  local r = { 0, micros, expires, keep[4], keep[5], keep[6], keep[11][chosen] or '', keep[7], keep[8], 0, '', 0, 0, '', chosen - 1, keep[9], {}, expires + 3600000000 }
+  local r = { 0, micros, expires, keep[4], keep[5], keep[6], keep[11][chosen] or '', keep[7], keep[8], 0, '', 0, 0, '', chosen - 1, keep[9], {}, expires + 3600000000, keep[12] }
   local until_ms = floor(expires / 1000) + 1
   take(r, plan, '', until_ms)
   if chosen > 0 then take(r, candidates[chosen], r[7], until_ms) end

@@ -297,7 +297,7 @@ end
 -- 2 at, 3 expires (µs), 4 estimate, 5 requests, 6 model, 7 the candidate's model,
 -- 8 end user, 9 forget, 10 late, 11 actual, 12 the request was given back, 13
 -- moves, 14 how the last attempt ended, 15 candidate, 16 definitions, 17 holds,
--- 18 when to forget it (µs).
+-- 18 when to forget it (µs), 19 the process that tells of its end.
 --
 -- A hold: 1 suffix of its group, 2 field, 3 kind, 4 amount, 5 pico, 6 mark, 7 the
 -- window's end, 8 gen, 9 flags (1 candidate, 2 ended, 4 others, 8 old), 10 what it
@@ -360,7 +360,8 @@ if head[2] ~= 0 and head[2] <= micros then
         end
       end
       put(id, r)
-      call('SADD', P .. 'l', id)
+      call('SADD', P .. 'l' .. r[19], id)
+      call('PEXPIRE', P .. 'l' .. r[19], 14400000)
     end
   end
   next_due()

@@ -94,7 +94,7 @@ if what == 1 then
     if open then
       ended(r)
     elseif r[1] == 1 then
-      call('SREM', P .. 'l', id)
+      call('SREM', P .. 'l' .. r[19], id)
     else
       r[10] = 1
     end
@@ -182,10 +182,10 @@ if what == 3 then
   return answer({ 0, micros, latest, admitted and 1 or 0, chosen, ever and 1 or 0, wait, r, chosen > 0 and states(candidates[chosen]) or {} })
 end
 
--- 4 expire: what has run out is handed out once.
+-- 4 expire: what has run out is handed out once, to the process that made it (7).
 if what == 4 then
   local list = {}
-  for _, name in ipairs(call('SMEMBERS', P .. 'l')) do
+  for _, name in ipairs(call('SMEMBERS', P .. 'l' .. A[7])) do
     local r = load(name)
     if r and r[1] == 1 then
       r[1] = 2
@@ -193,12 +193,12 @@ if what == 4 then
       list[#list + 1] = { name, r }
     end
   end
-  call('DEL', P .. 'l')
+  call('DEL', P .. 'l' .. A[7])
   return answer({ 0, micros, latest, list, head[2] })
 end
 
 -- 5 restore: 7 a list of id and reservation. Windows that the books have to tell
--- of are asked for first.
+-- of are asked for first. What is known is told of by this process from now on.
 if what == 5 then
   local absent = {}
   for _, entry in ipairs(A[7]) do
@@ -211,8 +211,12 @@ if what == 5 then
   if #absent > 0 then return answer({ 1, micros, latest, 0, absent }) end
   for _, entry in ipairs(A[7]) do
     id = entry[1]
-    local r = entry[2]
-    if not load(id) then
+    local r, was = entry[2], load(id)
+    if was and was[1] < 2 and was[19] ~= r[19] then
+      if was[1] == 1 then call('SMOVE', P .. 'l' .. was[19], P .. 'l' .. r[19], id) end
+      was[19] = r[19]
+      put(id, was)
+    elseif not was then
       if r[1] == 2 then
         r[18] = micros + 3600000000
       else

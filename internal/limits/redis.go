@@ -38,6 +38,8 @@ type RedisOptions struct {
 	Unclean            bool
 	Started, LastAlive time.Time
 
+	Owner string // of this process, over its lives: it alone is told what it reserved has run out
+
 	MaxNames int // ledgers of one limit for each model or end user; 0: a hundred thousand
 	MaxOpen  int // reservations of a tenant that are open; 0: two hundred thousand
 }
@@ -48,7 +50,7 @@ type RedisOptions struct {
 type Redis struct {
 	client          rueidis.Client
 	decide, outcome *rueidis.Lua
-	prefix          string
+	prefix, owner   string
 	clock           func() time.Time
 	after           After
 	books           Books
@@ -75,7 +77,7 @@ type farTenant struct {
 // NewRedis returns an engine on a server that need not be there yet.
 func NewRedis(o RedisOptions) *Redis {
 	r := &Redis{
-		client: o.Client, prefix: o.Prefix, clock: o.Now, after: o.After, books: o.Books,
+		client: o.Client, prefix: o.Prefix, owner: o.Owner, clock: o.Now, after: o.After, books: o.Books,
 		decide: rueidis.NewLuaScript(luaLedgers + luaDecide), outcome: rueidis.NewLuaScript(luaLedgers + luaOutcome),
 		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
 		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},

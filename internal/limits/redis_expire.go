@@ -7,9 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Expire is Memory's, on Redis: of the tenants whose reservations may have run
-// out by now, whichever process made them. What cannot be asked about now is
-// told by a later call.
+// Expire is Memory's, on Redis: of what this process reserved or took back. What
+// cannot be asked about now is told by a later call.
 func (r *Redis) Expire(now time.Time) []Reservation {
 	var list []Reservation
 	asked := r.owing(now.UnixMicro())
@@ -48,7 +47,9 @@ func (r *Redis) handOut(tenant uuid.UUID, t *farTenant, now time.Time) (list []R
 	if r.clock != nil {
 		micros = now.UnixMicro()
 	}
-	a, err := r.exec(context.Background(), r.about(t, farExpire, uuid.Nil, packer{}, 0), nil, micros)
+	var p packer
+	p.str(r.owner)
+	a, err := r.exec(context.Background(), r.about(t, farExpire, uuid.Nil, p, 1), nil, micros)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -124,7 +125,7 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, names map[[2]
 		return set.broken
 	}
 	f := set.told()
-	p.array(18)
+	p.array(19)
 	p.ints(as, o.At.UnixMicro(), o.ExpiresAt.UnixMicro())
 	p.str(packFigures(&o.Estimate))
 	p.int(o.Estimate.Requests)
@@ -151,6 +152,7 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, names map[[2]
 		r.writeHold(p, &h, rule, at, suffix, field, i+1)
 	}
 	p.int(o.ExpiresAt.Add(remembered).UnixMicro())
+	p.str(r.owner)
 	return nil
 }
 

@@ -52,6 +52,7 @@ func (r *Redis) record(a *unpacker, tenant, id uuid.UUID) farCall {
 		r.hold(a, &c, &c.holds[i])
 	}
 	a.int() // when to forget it
+	a.str() // who tells of its end
 	return c
 }
 

@@ -279,7 +279,7 @@ func (q *farAsk) decision(what int, req *Request, wallMS int64) asked {
 }
 
 func (q *farAsk) keep(p *packer, req *Request) {
-	p.array(11)
+	p.array(12)
 	if req.ID == uuid.Nil {
 		p.str("")
 	} else {
@@ -299,6 +299,7 @@ func (q *farAsk) keep(p *packer, req *Request) {
 	q.definitions(p)
 	p.int(int64(q.r.maxOpen))
 	q.models(p)
+	p.str(q.r.owner)
 }
 
 // madeTail is a UUIDv7 but for its first six bytes, which are its instant.
