@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"weir/internal/auth"
@@ -51,7 +52,10 @@ type API struct {
 	queue     *queue.Conn
 	guard     *outbound.Guard
 	spool     *usage.Spool
-	engine    *limits.Memory
+	engine    engine
+	memory    *limits.Memory // the engine, where it is this process's own
+	redis     *limits.Redis  // the engine, where it is shared
+	peers     atomic.Int32   // other API processes that live
 	meter     *usage.Meter
 	publisher *usage.Publisher
 	used      *auth.LastUsed
@@ -68,6 +72,12 @@ type API struct {
 	Outbox *notify.Outbox
 	// OnReady, when set, is called once everything is answered.
 	OnReady func()
+}
+
+// engine is what keeps the limits.
+type engine interface {
+	usage.Limiter
+	Live(ctx context.Context, tenant uuid.UUID, l []limits.Limit, model string) ([]limits.State, error)
 }
 
 // NewAPI checks the configuration; nothing is started yet.
@@ -160,7 +170,7 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.publisher = usage.NewPublisher(a.spool, a.queue, a.db, keys, usage.PublisherOptions{Log: a.log})
+	a.publisher = usage.NewPublisher(a.spool, a.queue, a.db, keys, usage.PublisherOptions{Log: a.log, Peers: a.sawPeers})
 	return a.surfaces(ring, app, books)
 }
 
@@ -183,9 +193,9 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	}
 	tail := slices.Concat(rec.Tail, ended)
 	books := usage.NewBooks(a.db, spool.Instance(), tail)
-	a.engine = limits.NewMemory(limits.MemoryOptions{
-		Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
-	})
+	if err := a.openEngine(books, rec, started); err != nil {
+		return nil, err
+	}
 	reports := usage.NewReports(a.db, a.now)
 	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
 	a.meter.Recovered(tail)
@@ -193,6 +203,33 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
 	}
 	return reports, a.meter.Restore(ctx, alive)
+}
+
+// openEngine starts the limits engine: on Redis where one is configured.
+func (a *API) openEngine(books *usage.Books, rec usage.Recovery, started time.Time) (err error) {
+	if a.cfg.RedisURL == "" {
+		a.memory = limits.NewMemory(limits.MemoryOptions{
+			Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
+		})
+		a.engine = a.memory
+		return nil
+	}
+	a.redis, err = limits.DialRedis(a.cfg.RedisURL, limits.RedisOptions{
+		Books: books, Owner: a.spool.Instance().String(), Budget: a.cfg.RedisBudget, Processes: a.cfg.Replicas, Log: a.log,
+	})
+	a.engine = a.redis
+	return err
+}
+
+// sawPeers notes how many other API processes live. Limits that are kept in each
+// process are all as many times as large: a mistake.
+func (a *API) sawPeers(n int) {
+	a.peers.Store(int32(n))
+	if a.redis != nil {
+		a.redis.Alive(n + 1)
+	} else if n > 0 {
+		a.log.Error("several API processes without REDIS_URL: each grants every limit in full", "others", n)
+	}
 }
 
 func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usage.Reports) (http.Handler, error) {
@@ -252,9 +289,14 @@ func (a *API) work(ctx, work context.Context) error {
 	a.background, running = errgroup.WithContext(work)
 	a.background.Go(func() error { return a.meter.Run(running) })
 	a.background.Go(func() error { return a.publisher.Run(running) })
-	a.background.Go(func() error { return a.keepSnapshots(running) })
+	if a.memory != nil {
+		a.background.Go(func() error { return a.keepSnapshots(running) })
+	}
 	a.background.Go(func() error { return a.used.Run(running) })
 	a.background.Go(func() error { return a.tenants.RunChecks(running, a.log) })
+	if a.redis != nil {
+		a.background.Go(func() error { return a.redis.Run(running) })
+	}
 	select {
 	case <-running.Done(): // none of them ends by itself
 		return a.background.Wait()
@@ -273,7 +315,7 @@ func (a *API) keepSnapshots(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		from := a.spool.Place()
-		snapshot, err := a.engine.Snapshot()
+		snapshot, err := a.memory.Snapshot()
 		if err == nil {
 			err = a.spool.Keep(from, snapshot)
 		}

@@ -61,6 +61,12 @@ func (a *API) readyz(ctx context.Context, w http.ResponseWriter) {
 	if !a.queue.Connected() {
 		degraded = append(degraded, "NATS is not connected")
 	}
+	if a.memory != nil && a.peers.Load() > 0 {
+		degraded = append(degraded, "several API processes keep limits in memory, so each grants them in full: set REDIS_URL")
+	}
+	if a.redis != nil && a.redis.Out() {
+		degraded = append(degraded, "Redis does not answer: limits are shared out")
+	}
 	if len(degraded) == 0 {
 		writeStatus(w, http.StatusOK, "ready")
 		return

@@ -67,7 +67,9 @@ func (a *API) closeSpool() {
 	var snapshot []byte
 	if a.engine != nil {
 		a.meter.Sweep()
-		snapshot, _ = a.engine.Snapshot() // without it the next life reads what was kept last
+	}
+	if a.memory != nil {
+		snapshot, _ = a.memory.Snapshot() // without it the next life reads what was kept last
 	}
 	if err := a.spool.Close(snapshot); err != nil {
 		a.log.Error("spool not closed", "error", err)

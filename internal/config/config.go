@@ -32,6 +32,9 @@ type API struct {
 	PublicURL     string         `env:"PUBLIC_URL,required,notEmpty"`               // what people's browsers call this installation
 	KeyRing       string         `env:"KEY_RING,required,notEmpty"`                 // key-encryption keys, as EVENT_KEYS
 	AppKeys       string         `env:"APP_KEYS,required,notEmpty"`                 // as EVENT_KEYS: sign cursors and client tokens
+	RedisURL      string         `env:"REDIS_URL"`                                  // "": limits are kept in this process, which then is the only API process
+	RedisBudget   time.Duration  `env:"REDIS_BUDGET" envDefault:"25ms"`             // how long a decision waits for Redis
+	Replicas      int            `env:"API_PROCESSES" envDefault:"1"`               // how many share the limits, at least, while Redis is out
 	SpoolDir      string         `env:"SPOOL_DIR,required,notEmpty"`                // on a persistent volume
 	SpoolSync     time.Duration  `env:"SPOOL_SYNC" envDefault:"100ms"`              // how often the spool is forced to disk
 	Proxies       []netip.Prefix `env:"TRUSTED_PROXIES"`                            // CIDR blocks whose X-Forwarded-For is believed

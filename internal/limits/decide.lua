@@ -45,4 +45,4 @@ if admitted and what == 0 then
   end
 end
 return answer({ 0, micros, latest, admitted and 1 or 0, chosen, refuses and 1 or 0, ever and 1 or 0, wait, full and 1 or 0, ever2 and 1 or 0, wait2,
-  id, expires, states(plan), chosen > 0 and states(candidates[chosen]) or {} })
+  id, expires, states(plan), chosen > 0 and states(candidates[chosen]) or {}, head[4] })

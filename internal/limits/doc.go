@@ -100,6 +100,26 @@
 // tenant's head was made, and set if it is still absent: once, however many
 // processes ask. So a Redis that was emptied gives no cap back.
 //
+// While Redis does not answer within its budget, a process decides by itself, and
+// after three failures in a row asks it no more until a probe is answered. The
+// strictest Outage of the limits that a call touches counts:
+//
+//   - share: each process grants what it last saw left, divided by the number of
+//     processes, and refills at that part of the rate, for at most five minutes;
+//     then calls fail. Within the minute of the switch at most one ceiling passes
+//     beyond the bound of MaxIn60s; a calendar window is exceeded by what other
+//     processes took after the last look, at most.
+//   - closed: calls fail with limiter_unavailable; nothing passes.
+//   - open: calls pass, without a bound.
+//
+// Settlements are taken all the same. When Redis is back, it is told everything
+// that was admitted and settled meanwhile before it decides again, so all of it
+// counts, against calendar windows too. One that was emptied loads these from the
+// books, takes the open reservations of each process back, and is told what ended
+// in the last five seconds, which the books may not have: some of that may count
+// twice until the window ends, never not at all. Its minute windows start anew: at
+// most one ceiling more, once. A call whose answer was lost stays charged.
+//
 // # Concurrency
 //
 // All methods of Memory are safe for concurrent use. The tenant is the unit of

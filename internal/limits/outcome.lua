@@ -251,7 +251,78 @@ if what == 5 then
       put(id, r)
     end
   end
-  return answer({ 0, micros, latest, head[2] })
+  return answer({ 0, micros, latest, head[2], head[4] })
+end
+
+-- 7 adopt: what a process admitted by itself while this server was out. A is 7 a
+-- list of id, reservation, the phase (0: open), figures, whether the request was
+-- given back, and whether the books may not have it yet.
+if what == 7 then
+  local absent, loaded = {}, {}
+  for _, w in ipairs(A[3]) do loaded[w[1] .. w[2]] = true end
+  for _, entry in ipairs(A[7]) do
+    for _, h in ipairs(entry[2][17]) do
+      if h[3] == 4 and loads and h[7] > latest and h[6] < head[4] and not group(at(h[1]))[h[2]] then
+        absent[#absent + 1] = { h[1], h[2], h[13], h[6], h[7] }
+      end
+    end
+  end
+  if #absent > 0 then return answer({ 1, micros, latest, 0, absent }) end
+  for _, entry in ipairs(A[7]) do
+    id = entry[1]
+    local r, phase = entry[2], entry[3]
+    if not load(id) then
+      local v, requests = nil, 0
+      if phase >= 3 then v, requests = unpack_(entry[4]), entry[5] == 1 and 0 or r[5] end
+      local until_ms = floor(r[3] / 1000) + 1
+      for _, h in ipairs(r[17]) do
+        local n, p, kind = h[4], h[5], h[3]
+        if v and not flag(h[9], 2) then n, p = cost(h, v, requests) end
+        local i = at(h[1])
+        local g = group(i)
+        local l = g[h[2]]
+        if not l then
+          l = kind == 4 and { 4, micros, h[13], 0, 0, 0, 0, h[6], h[7] } or fresh(kind, h[13], h[14], false)
+          if kind ~= 4 or h[7] > latest then g[h[2]] = l end
+        end
+        dirty[i] = g[h[2]] and true or nil
+        h[8] = l[2]
+        if l[1] == 1 then
+          refill(l)
+          spend(l, n)
+          h[6] = l[8]
+          if not v then
+            l[7] = l[7] + n
+            note(l)
+          end
+        elseif l[1] == 4 then
+          if l[8] == h[6] and (not v or entry[6] == 1 or not loaded[h[1] .. h[2]]) then
+            l[4], l[5] = sum(l[4] + n, l[5] + p)
+            if not v then l[6], l[7] = sum(l[6] + n, l[7] + p) end
+          end
+        elseif l[1] == 5 then
+          if not v then l[4] = l[4] + n end
+        else
+          slide(l)
+          h[6] = l[6]
+          add(l, h[6], n)
+          if not v then l[5] = l[5] + n end
+        end
+        if not g.u or g.u < until_ms then g.u = until_ms end
+      end
+      if v then
+        r[1], r[11], r[12] = phase, entry[4], entry[5]
+        if r[18] < micros + 60000000 then r[18] = micros + 60000000 end
+      else
+        call('ZADD', P .. 'o', r[3], id)
+        call('PEXPIRE', P .. 'o', 14400000)
+        head[3] = head[3] + 1
+        if head[2] == 0 or r[3] < head[2] then head[2] = r[3] end
+      end
+      if not v or r[9] == 0 then put(id, r) end
+    end
+  end
+  return answer({ 0, micros, latest, head[2], head[4] })
 end
 
 -- 6 look at a reservation

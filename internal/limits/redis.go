@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,13 @@ type RedisOptions struct {
 
 	Owner string // of this process, over its lives: it alone is told what it reserved has run out
 
+	// While Redis does not answer within Budget, the process decides by itself, as
+	// each limit's Outage says; of what was left it grants the share of one of
+	// Processes, or of as many as Alive last said. 0: such calls fail.
+	Budget    time.Duration
+	Processes int
+	Log       *slog.Logger // nil: slog.Default()
+
 	MaxNames int // ledgers of one limit for each model or end user; 0: a hundred thousand
 	MaxOpen  int // reservations of a tenant that are open; 0: two hundred thousand
 }
@@ -48,7 +56,8 @@ type RedisOptions struct {
 // atomic script on the tenant's hash slot. Its methods are safe for concurrent
 // use.
 type Redis struct {
-	client          rueidis.Client
+	client          atomic.Pointer[rueidis.Client] // nil: not connected yet
+	dial            func() (rueidis.Client, error)
 	decide, outcome *rueidis.Lua
 	prefix, owner   string
 	clock           func() time.Time
@@ -57,6 +66,8 @@ type Redis struct {
 	killed          *killed
 
 	maxNames, maxOpen int
+
+	away away
 
 	mu      sync.Mutex
 	tenants map[uuid.UUID]*farTenant
@@ -69,6 +80,8 @@ type farTenant struct {
 	loading chan struct{} // held by the one call that loads windows
 	due     int64         // µs: when there may be something to hand out; 0: there is nothing
 	seen    atomic.Int64  // µs: the latest instant that it was told
+	born    atomic.Int64  // ms: since when Redis has lost nothing of it
+	emptied atomic.Bool   // it has, and was not told again yet
 
 	line    sync.Mutex
 	waiting []*waiter // calls of this process that wait for room, first come first
@@ -77,11 +90,15 @@ type farTenant struct {
 // NewRedis returns an engine on a server that need not be there yet.
 func NewRedis(o RedisOptions) *Redis {
 	r := &Redis{
-		client: o.Client, prefix: o.Prefix, owner: o.Owner, clock: o.Now, after: o.After, books: o.Books,
+		prefix: o.Prefix, owner: o.Owner, clock: o.Now, after: o.After, books: o.Books,
 		decide: rueidis.NewLuaScript(luaLedgers + luaDecide), outcome: rueidis.NewLuaScript(luaLedgers + luaOutcome),
 		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
 		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},
 	}
+	if o.Client != nil {
+		r.client.Store(&o.Client)
+	}
+	r.away.begin(o)
 	if r.after == nil {
 		r.after = realTimer
 	}
@@ -242,9 +259,9 @@ func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int6
 	}
 	p.flag(r.books != nil)
 	p.b = append(p.b, a.body.b...)
-	s, err := a.script.Exec(ctx, r.client, a.keys, []string{rueidis.BinaryString(p.b)}).ToString()
+	s, err := r.send(ctx, a, rueidis.BinaryString(p.b))
 	if err != nil {
-		return answer{}, out(err)
+		return answer{}, err
 	}
 	got := answer{unpacker: unpacker{s: s}}
 	n := got.array()
@@ -258,6 +275,35 @@ func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int6
 		return got, out(got.err)
 	}
 	return got, nil
+}
+
+// DialRedis is NewRedis on the server, or cluster, that a URL names (redis://,
+// rediss://, unix://). It need not be there yet; Run connects. An error is a URL
+// that cannot be read, which it does not repeat.
+func DialRedis(url string, o RedisOptions) (*Redis, error) {
+	to, err := rueidis.ParseURL(url)
+	if err != nil {
+		return nil, errors.New("REDIS_URL: not a redis://, rediss:// or unix:// address")
+	}
+	to.DisableCache, to.DisableRetry = true, true
+	to.Dialer.Timeout = time.Second
+	r := NewRedis(o)
+	r.dial = func() (rueidis.Client, error) { return rueidis.NewClient(to) }
+	r.connect()
+	return r, nil
+}
+
+// connect connects if it has to; it tells whether there is a connection.
+func (r *Redis) connect() bool {
+	if r.client.Load() != nil {
+		return true
+	}
+	c, err := r.dial()
+	if err != nil {
+		return false
+	}
+	r.client.Store(&c)
+	return true
 }
 
 // needs are calendar windows that the books have to tell of.

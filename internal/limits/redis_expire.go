@@ -61,6 +61,7 @@ func (r *Redis) handOut(tenant uuid.UUID, t *farTenant, now time.Time) (list []R
 			return list, 0, out(a.err)
 		}
 		list = append(list, c.reservation())
+		r.away.forget(u)
 	}
 	return list, a.int(), a.err
 }
@@ -93,7 +94,7 @@ func (r *Redis) restore(ctx context.Context, tenant uuid.UUID, list []Reservatio
 		o := &list[i]
 		p.array(2)
 		p.str(string(o.ID[:]))
-		if err := r.writeRestored(&p, o, as, names); err != nil {
+		if err := r.writeRestored(&p, o, as, false, names); err != nil {
 			return out(err)
 		}
 	}
@@ -111,11 +112,12 @@ func (r *Redis) restore(ctx context.Context, tenant uuid.UUID, list []Reservatio
 	if due := a.int(); due != 0 {
 		r.owes(t, due)
 	}
+	r.away.born(t, a.int())
 	return a.err
 }
 
 // writeRestored packs a reservation as an earlier life made it.
-func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, names map[[2]string]string) error {
+func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, forget bool, names map[[2]string]string) error {
 	limits := make([]Limit, len(o.Holds))
 	for i, h := range o.Holds {
 		limits[i] = h.Limit
@@ -132,7 +134,8 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, names map[[2]
 	p.str(o.Model)
 	p.str("")
 	p.str("")
-	p.ints(0, 0)
+	p.flag(forget)
+	p.int(0)
 	p.str("")
 	p.ints(0, int64(o.Moves))
 	p.str("")

@@ -17,6 +17,7 @@ const (
 	farExpire  = 4
 	farRestore = 5
 	farPeek    = 6
+	farAdopt   = 7
 )
 
 // about is a question about one reservation; body follows its id.
@@ -42,6 +43,23 @@ func (r *Redis) Cancel(ctx context.Context, tenant, id uuid.UUID) (Outcome, erro
 }
 
 func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (Outcome, error) {
+	if a := r.away.itself(); a != nil && a.has(id) {
+		return a.end(ctx, tenant, id, as, s)
+	}
+	o, err := r.endThere(ctx, tenant, id, as, s)
+	switch {
+	case isAway(err):
+		return r.endAway(ctx, tenant, id, as, s, err)
+	case err != nil && fault.Of(err).Code == "reservation_not_found" && r.remade(ctx, id):
+		o, err = r.endThere(ctx, tenant, id, as, s)
+	}
+	if err == nil {
+		r.away.finished(pendingEnd{tenant, id, as, s, r.now()})
+	}
+	return o, err
+}
+
+func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (Outcome, error) {
 	t := r.tenant(tenant)
 	var p packer
 	p.int(int64(as))
@@ -117,12 +135,16 @@ func (r *Redis) Extend(ctx context.Context, tenant, id uuid.UUID, until time.Tim
 	p.int(until.UTC().Truncate(time.Microsecond).UnixMicro())
 	p.int(MaxTTL.Microseconds())
 	a, err := r.exec(ctx, r.about(t, farExtend, id, p, 2), nil, r.at())
+	if isAway(err) && r.away.extend(ctx, tenant, id, until) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	if a.status != farDone {
 		return refusal(a.status)
 	}
+	r.away.extended(id, until)
 	r.owes(t, a.int())
 	return a.err
 }

@@ -231,7 +231,10 @@ func (r *Redis) Reserve(ctx context.Context, req Request) (Decision, error) {
 	q.resolve(&req)
 	d, err := q.reserve(ctx, &req)
 	if err == nil && !d.Admitted && req.MaxWait > 0 {
-		return q.wait(ctx, &req, d)
+		d, err = q.wait(ctx, &req, d)
+	}
+	if isAway(err) {
+		return r.reserveAway(ctx, &req, err)
 	}
 	return d, err
 }
@@ -326,7 +329,10 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 	var chosenStates []farState
 	if chosen > 0 {
 		chosenStates = q.told(a, q.spans[chosen-1], q.names[chosen-1])
+	} else {
+		a.skip()
 	}
+	q.r.away.born(q.t, a.int())
 	if a.err != nil {
 		return d, out(a.err)
 	}
@@ -350,6 +356,7 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 			Holds: append(holdsOf(make([]Hold, 0, len(d.States)), planStates), holdsOf(nil, chosenStates)...),
 		}
 		q.r.owes(q.t, expires)
+		q.r.away.reserved(&d.Reservation, req.Forget)
 	}
 	return d, nil
 }
@@ -384,6 +391,7 @@ func (q *farAsk) told(a *answer, s span, served string) []farState {
 		}
 		st.read(values, &a.at)
 		list[i] = farState{st, c}
+		q.r.away.sees(c, st.Remaining, &a.at)
 	}
 	return list
 }

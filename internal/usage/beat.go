@@ -15,9 +15,11 @@ func (p *Publisher) beats(ctx context.Context) {
 	tick := time.NewTicker(p.o.BeatEvery)
 	defer tick.Stop()
 	register := trouble{log: p.o.Log, what: "instance not registered"}
+	alive := 0
 	sweep := trouble{log: p.o.Log, what: "spool not swept"}
 	for {
 		register.say(ctx, p.beat(ctx, false))
+		alive = p.peers(ctx, alive)
 		sweep.say(ctx, p.spool.sweep())
 		select {
 		case <-ctx.Done():
@@ -28,6 +30,26 @@ func (p *Publisher) beats(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// peers tells how many other instances have said so lately that they live, where
+// that has changed. While Postgres is out, nothing has.
+func (p *Publisher) peers(ctx context.Context, before int) int {
+	if p.o.Peers == nil {
+		return before
+	}
+	n := before
+	err := p.db.Tx(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `
+			select count(*) from instances
+			where instance_id <> $1 and stopped_at is null and seen_at > now() - make_interval(secs => $2)`,
+			p.spool.instance, (3 * p.o.BeatEvery).Seconds()).Scan(&n)
+	})
+	if err != nil || n == before {
+		return before
+	}
+	p.o.Peers(n)
+	return n
 }
 
 func (p *Publisher) beat(ctx context.Context, stopped bool) error {

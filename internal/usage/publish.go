@@ -38,6 +38,7 @@ type PublisherOptions struct {
 	PollEvery   time.Duration // how often committed numbers are asked for; 500 ms
 	ResendAfter time.Duration // how long nothing may move before events are sent again; 30 s
 	BeatEvery   time.Duration // how often the instance says that it lives; 5 s
+	Peers       func(n int)   // told how many other instances live, whenever that changes; may be nil
 	Log         *slog.Logger
 }
 

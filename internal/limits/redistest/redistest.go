@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -109,6 +110,29 @@ func (s *Server) Kill() {
 func (s *Server) Signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.process.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Flush empties the server.
+func (s *Server) Flush() { s.do("FLUSHALL") }
+
+// ForgetScripts drops the scripts that it knows.
+func (s *Server) ForgetScripts() { s.do("SCRIPT", "FLUSH") }
+
+// Pause lets commands wait for so long.
+func (s *Server) Pause(d time.Duration) {
+	s.do("CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), "ALL")
+}
+
+func (s *Server) do(command ...string) {
+	s.t.Helper()
+	c, err := rueidis.NewClient(s.options())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Do(context.Background(), c.B().Arbitrary(command...).Build()).Error(); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -1,0 +1,362 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/fault"
+)
+
+// away is what a process does while Redis does not answer: it decides by itself,
+// remembers what it admitted, and tells Redis when it is back.
+type away struct {
+	budget     time.Duration // 0: never
+	configured int
+	log        *slog.Logger
+	alive      atomic.Int32
+	failures   atomic.Int32 // in a row
+	out        atomic.Bool  // no call goes to Redis
+
+	telling sync.Mutex // of calls that end no more
+
+	mu      sync.Mutex
+	since   time.Time             // zero: Redis answers
+	alone   *alone                // while it does not
+	mine    map[uuid.UUID]*myCall // reserved by this process in Redis, open as far as is known
+	sights  map[ident]sight       // what was left of ledgers when they were last seen
+	pending []pendingEnd          // outcomes that Redis has to hear of
+	recent  []*aloneCall          // ended calls of this process that the books may not have yet
+	emptied bool                  // Redis lost what it had of some tenant
+}
+
+// myCall is an open reservation of this process.
+type myCall struct {
+	Reservation
+	forget bool
+	ended  *pendingEnd // while Redis was out
+}
+
+type pendingEnd struct {
+	tenant, id uuid.UUID
+	as         phase
+	settlement Settlement
+	at         time.Time
+}
+
+// sight is what was left of a ledger at an instant.
+type sight struct{ left, atMS int64 }
+
+const (
+	// failuresToOpen is after how many failed calls in a row none is made any more.
+	failuresToOpen = 3
+	// shareFor is how long a share of what was left is granted.
+	shareFor = 5 * time.Minute
+	// probeEvery is how often a server that is out is tried.
+	probeEvery = 50 * time.Millisecond
+	mostSights = 200_000
+)
+
+func (w *away) begin(o RedisOptions) {
+	w.budget, w.configured, w.log = o.Budget, max(o.Processes, 1), o.Log
+	if w.log == nil {
+		w.log = slog.Default()
+	}
+	w.mine, w.sights = map[uuid.UUID]*myCall{}, map[ident]sight{}
+}
+
+// Alive tells how many processes share the limits, this one included.
+func (r *Redis) Alive(processes int) { r.away.alive.Store(int32(processes)) }
+
+// Out tells whether the process decides by itself.
+func (r *Redis) Out() bool { return r.away.out.Load() }
+
+// processes is how many share what is left.
+func (w *away) processes() int64 { return max(int64(w.alive.Load()), int64(w.configured)) }
+
+// awayError says that Redis did not answer.
+type awayError struct{ cause error }
+
+func (e awayError) Error() string { return "limits: Redis does not answer: " + e.cause.Error() }
+func (e awayError) Unwrap() error { return out(e.cause) }
+
+func isAway(err error) bool {
+	var e awayError
+	return errors.As(err, &e)
+}
+
+var (
+	errOpen         = errors.New("not asked while it is out")
+	errNotConnected = errors.New("not connected yet")
+)
+
+// send runs a script within the budget. Its error is an awayError where Redis is
+// to blame, or limiter_unavailable.
+func (r *Redis) send(ctx context.Context, a asked, body string) (string, error) {
+	w := &r.away
+	client := r.client.Load()
+	switch {
+	case client == nil:
+		return "", r.failed(errNotConnected)
+	case w.budget == 0:
+		s, err := a.script.Exec(ctx, *client, a.keys, []string{body}).ToString()
+		if err != nil {
+			return "", out(err)
+		}
+		return s, nil
+	case w.out.Load() && ctx.Value(leading{}) == nil:
+		return "", awayError{errOpen}
+	}
+	budget := w.budget
+	if ctx.Value(leading{}) != nil {
+		budget = max(budget, time.Second)
+	}
+	s, err := within(ctx, budget, func(ctx context.Context) (string, error) {
+		return a.script.Exec(ctx, *client, a.keys, []string{body}).ToString()
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", out(ctx.Err())
+		}
+		return "", r.failed(err)
+	}
+	if w.failures.Load() != 0 && !w.out.Load() {
+		w.failures.Store(0)
+	}
+	return s, nil
+}
+
+// within runs do for so long at most, whether or not it heeds its context.
+func within(ctx context.Context, budget time.Duration, do func(context.Context) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	type result struct {
+		s   string
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer cancel()
+		s, err := do(ctx)
+		done <- result{s, err}
+	}()
+	select {
+	case got := <-done:
+		return got.s, got.err
+	case <-ctx.Done():
+		select {
+		case got := <-done:
+			return got.s, got.err
+		default:
+			return "", ctx.Err()
+		}
+	}
+}
+
+// failed counts a failure; after some in a row nothing is asked any more.
+func (r *Redis) failed(cause error) error {
+	w := &r.away
+	if w.budget == 0 {
+		return out(cause)
+	}
+	if w.failures.Add(1) >= failuresToOpen && w.out.CompareAndSwap(false, true) {
+		w.log.Error("redis is out: limits are shared out", "error", cause.Error(), "processes", w.processes())
+	}
+	return awayError{cause}
+}
+
+// sees notes what is left of a ledger.
+func (w *away) sees(c *farCharge, left int64, at *instant) {
+	if w.budget == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.sights) >= mostSights {
+		clear(w.sights)
+	}
+	w.sights[c.id] = sight{left, at.ms}
+}
+
+func (w *away) reserved(r *Reservation, forget bool) {
+	if w.budget == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mine[r.ID] = &myCall{Reservation: *r, forget: forget}
+}
+
+func (w *away) forget(id uuid.UUID) {
+	if w.budget == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.mine, id)
+}
+
+// finished forgets an open call, but not yet what it came to.
+func (w *away) finished(e pendingEnd) {
+	if w.budget == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.mine[e.id]; c != nil {
+		delete(w.mine, e.id)
+		c.ended = &e
+		w.recent = append(w.recent, &aloneCall{myCall: *c})
+	}
+	old := 0
+	for old < len(w.recent) && e.at.Sub(w.recent[old].ended.at) > booksLag {
+		old++
+	}
+	w.recent = w.recent[old:]
+}
+
+// born notes since when Redis has lost nothing of a tenant.
+func (w *away) born(t *farTenant, ms int64) {
+	if was := t.born.Swap(ms); was != 0 && was != ms {
+		t.emptied.Store(true)
+		w.mu.Lock()
+		w.emptied = true
+		w.mu.Unlock()
+	}
+}
+
+func (w *away) extended(id uuid.UUID, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.mine[id]; c != nil && until.After(c.ExpiresAt) {
+		c.ExpiresAt = until
+	}
+}
+
+// remade takes a reservation of this process back into a Redis that has lost it.
+func (r *Redis) remade(ctx context.Context, id uuid.UUID) bool {
+	r.away.mu.Lock()
+	c := r.away.mine[id]
+	delete(r.away.mine, id) // once
+	r.away.mu.Unlock()
+	return c != nil && c.ExpiresAt.After(r.now()) && r.restore(ctx, c.Tenant, []Reservation{c.Reservation}, 0) == nil
+}
+
+// Run connects, and leads back from an outage. It returns when ctx ends.
+func (r *Redis) Run(ctx context.Context) error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if r.away.needed() && r.answers(ctx) {
+			r.comeBack(ctx)
+		}
+		if n%1200 == 0 { // every minute
+			r.away.tidy(r.now())
+		}
+	}
+}
+
+// itself is what decides while Redis is out, or nil.
+func (w *away) itself() *alone {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.alone
+}
+
+// needed tells whether there is something to lead back from.
+func (w *away) needed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Load() || w.alone != nil || len(w.pending) > 0 || w.emptied
+}
+
+func (r *Redis) answers(ctx context.Context) bool {
+	if !r.connect() {
+		return false
+	}
+	client := *r.client.Load()
+	_, err := within(ctx, max(r.away.budget, probeEvery), func(ctx context.Context) (string, error) {
+		return client.Do(ctx, client.B().Arbitrary("PING").Build()).ToString()
+	})
+	return err == nil
+}
+
+// tidy forgets calls that ran out long ago.
+func (w *away) tidy(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, c := range w.mine {
+		if now.Sub(c.ExpiresAt) > time.Hour {
+			delete(w.mine, id)
+		}
+	}
+}
+
+// endAway ends a call while Redis is out: one that was admitted meanwhile, or one
+// that this process reserved before.
+func (r *Redis) endAway(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement, cause error) (Outcome, error) {
+	w := &r.away
+	if a := w.itself(); a != nil && a.has(id) {
+		return a.end(ctx, tenant, id, as, s)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.mine[id]
+	if c == nil || c.Tenant != tenant {
+		return Outcome{}, out(cause)
+	}
+	first := c.ended == nil
+	if first {
+		c.ended = &pendingEnd{tenant, id, as, s, r.now()}
+		w.pending = append(w.pending, *c.ended)
+	}
+	o := c.outcome()
+	o.First = first
+	if !first && (c.ended.as != as || c.ended.settlement != s) {
+		return o, fault.Newf(fault.Conflict, "reservation_settled", "This reservation is %s already, with other figures.", o.State)
+	}
+	return o, nil
+}
+
+// outcome is what the reservation comes to, without the state of ledgers.
+func (c *myCall) outcome() Outcome {
+	s := c.ended.settlement
+	s.Actual.Requests = c.Estimate.Requests
+	if s.GiveBackRequest {
+		s.Actual.Requests = 0
+	}
+	o := Outcome{State: StateSettled, Actual: s.Actual, Charges: c.ChargesAt(s.Actual)}
+	if c.ended.as == cancelled {
+		o.State = StateCancelled
+	}
+	return o
+}
+
+func (w *away) extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) bool {
+	if a := w.itself(); a != nil && a.has(id) {
+		return a.local.Extend(ctx, tenant, id, until) == nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.mine[id]
+	if c != nil && until.After(c.ExpiresAt) {
+		c.ExpiresAt = until
+	}
+	return c != nil
+}
+
+// Close ends the connections; no call may follow.
+func (r *Redis) Close() {
+	if c := r.client.Load(); c != nil {
+		(*c).Close()
+	}
+}
