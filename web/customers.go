@@ -190,6 +190,9 @@ func (p *Pages) newCustomer(c echo.Context, who auth.Person, w workspace) error 
 }
 
 func (p *Pages) showNewCustomer(c echo.Context, who auth.Person, w workspace, f form, status int) error {
+	if f.Get("once") == "" {
+		f.Set("once", id.APIKey.Format(id.At(p.now())))
+	}
 	view := newCustomerPage{workspace: w, form: f}
 	if w.May(changePlans) {
 		plans, err := p.publishedPlans(c.Request().Context(), who.Tenant, f.Get("plan"), uuid.Nil)
@@ -225,8 +228,18 @@ func (p *Pages) addCustomer(c echo.Context, who auth.Person, w workspace) error 
 		return forbidden(who.Role, changePlans)
 	}
 	ctx := asPerson(c, who)
+	once := uuid.Nil
+	if f.Get("once") != "" {
+		once = f.once(p.now())
+	}
+	if len(f.Wrong) > 0 {
+		return p.showNewCustomer(c, who, w, f, http.StatusBadRequest)
+	}
+	if _, err := p.tenants.Customer(ctx, who.Tenant, once); err == nil {
+		return done(c, "/customers/"+id.Customer.Format(once), "customer-once") // a second press, or a reload
+	}
 	x, err := p.tenants.AddCustomer(ctx, who.Tenant, tenants.NewCustomer{
-		Name: f.Get("name"), Email: strings.TrimSpace(f.Get("email")), ExternalID: strings.TrimSpace(f.Get("external_id")),
+		ID: once, Name: f.Get("name"), Email: strings.TrimSpace(f.Get("email")), ExternalID: strings.TrimSpace(f.Get("external_id")),
 	})
 	if err != nil {
 		status, err := f.refuse(err)

@@ -75,6 +75,19 @@ func (s site) addUse(tenant, customer uuid.UUID, model, outcome string, requests
 		tenant, noon.Add(-time.Hour), customer, id.New(), model, outcome, requests, refused, input)
 }
 
+func TestACustomerFormThatComesTwiceMakesOneCustomer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	in := url.Values{"name": {"Kestrel"}, "once": {s.once("/customers/new", session)}}
+	first, second := s.post("/customers", session, in), s.post("/customers", session, in)
+	a, b := pathOf(t, first.header.Get("Location")), pathOf(t, second.header.Get("Location"))
+	if a != b || !strings.Contains(second.header.Get("Location"), "customer-once") {
+		t.Errorf("the second made %s, the first %s", b, a)
+	}
+	s.get("/customers", session).has(t, a)
+}
+
 func TestACustomerFormKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

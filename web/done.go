@@ -13,6 +13,7 @@ var dones = map[string]string{
 	"provider-removed":    "The provider key is removed, and its secret forgotten.",
 	"plan-saved":          "The draft is kept. It changes nobody until it is published.",
 	"plan-published":      "The version is published. Who is on an earlier one stays there.",
+	"customer-once":       "This customer was made already: the form came a second time.",
 	"customer-added":      "The customer is made. It needs a plan and a key before its first call.",
 	"customer-subscribed": "The customer is made, and on the plan from now on. It needs a key before its first call.",
 	"customer-alone":      "The customer is made, but could not be put on that plan. Choose one here.",

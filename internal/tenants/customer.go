@@ -25,6 +25,7 @@ type Customer struct {
 
 // NewCustomer is what a customer starts from.
 type NewCustomer struct {
+	ID         uuid.UUID // chosen by a caller who may ask twice; zero: a new one
 	Name       string
 	Email      string
 	ExternalID string
@@ -59,7 +60,10 @@ func (s *Service) AddCustomerTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID
 	if err := n.check(); err != nil {
 		return Customer{}, err
 	}
-	c := Customer{ID: id.New(), Name: n.Name, Email: strings.TrimSpace(n.Email), ExternalID: n.ExternalID, CreatedAt: s.now().UTC().Truncate(time.Microsecond)}
+	if n.ID == uuid.Nil {
+		n.ID = id.New()
+	}
+	c := Customer{ID: n.ID, Name: n.Name, Email: strings.TrimSpace(n.Email), ExternalID: n.ExternalID, CreatedAt: s.now().UTC().Truncate(time.Microsecond)}
 	_, err := tx.Exec(ctx, `
 		insert into customers (tenant_id, customer_id, name, email, external_id, created_at)
 		values ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6)`,

@@ -105,9 +105,11 @@ func (n NewTenant) check() error {
 	return nil
 }
 
-// CheckZone refuses what is not an IANA time zone.
+// CheckZone refuses what is not an IANA time zone, and the folders beside them
+// that some systems have: another replica may not.
 func CheckZone(pointer, zone string) []fault.Field {
-	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" {
+	_, err := time.LoadLocation(zone)
+	if err != nil || zone == "" || zone == "Local" || strings.HasPrefix(zone, "posix/") || strings.HasPrefix(zone, "right/") {
 		return []fault.Field{{Pointer: pointer, Code: "bad_zone", Message: "This is not an IANA time zone such as Europe/Berlin."}}
 	}
 	return nil
