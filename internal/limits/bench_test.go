@@ -266,9 +266,7 @@ func BenchmarkAFullCollectionOverAMillionLedgers(b *testing.B) {
 // The decisions of Reserve and Settle, with nothing told.
 
 func (m *Memory) fits(ctx context.Context, r *Request) (bool, error) {
-	w := works.Get().(*work)
-	defer w.put()
-	d, err := m.decide(ctx, r, w)
+	w, d, err := m.decide(ctx, r, nil)
 	if err != nil {
 		return false, err
 	}
@@ -277,13 +275,13 @@ func (m *Memory) fits(ctx context.Context, r *Request) (bool, error) {
 }
 
 func (m *Memory) hold(ctx context.Context, r *Request) (uuid.UUID, error) {
-	w := works.Get().(*work)
-	defer w.put()
-	if _, err := m.decide(ctx, r, w); err != nil {
+	w, _, err := m.decide(ctx, r, nil)
+	if err != nil {
 		return uuid.Nil, err
 	}
+	id := w.id
 	w.unlock()
-	return w.id, nil
+	return id, nil
 }
 
 func (m *Memory) finish(tenant, call uuid.UUID, s Settlement) error {
@@ -300,9 +298,7 @@ func (m *Memory) finish(tenant, call uuid.UUID, s Settlement) error {
 // pass charges a call that has nothing to settle, as a plain limiter does.
 func (m *Memory) pass(ctx context.Context, r *Request) (bool, error) {
 	r.DryRun = true
-	w := works.Get().(*work)
-	defer w.put()
-	d, err := m.decide(ctx, r, w)
+	w, d, err := m.decide(ctx, r, nil)
 	if err != nil {
 		return false, err
 	}

@@ -77,8 +77,11 @@ const days = 1 << 29
 // rises notes that the level came up by itself.
 func (b *bucket) rises(in *rooms) {
 	b.turn++
-	if b.used == 0 {
-		return
+	if b.used <= 1 {
+		b.one[0].least = min(b.one[0].least, b.headroom()) // without a room of no effect
+		if b.more == 0 {
+			return
+		}
 	}
 	h := b.rooms(in)
 	h.fall(b.headroom())

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/internal/fault"
@@ -23,14 +24,13 @@ func (m *Memory) Move(ctx context.Context, n Next) (Decision, error) {
 	if err := checkSets(n.Plan, n.Candidates); err != nil {
 		return Decision{}, err
 	}
-	w := works.Get().(*work)
-	defer w.put()
 	for {
 		t, c, at, err := m.find(n.Tenant, n.ID)
 		if err != nil {
 			return Decision{}, err
 		}
-		w.t, w.at, w.moves = t, at, true
+		w := t.work(at)
+		w.moves = true
 		d, missing, err := w.move(c, n)
 		w.unlock()
 		if err != nil || len(missing) == 0 {
@@ -59,7 +59,7 @@ func (w *work) move(c *call, n Next) (Decision, []unloaded, error) {
 	w.figures = c.estimate.figures()
 	chosen, _, ready := w.choose(n.Plan, n.Candidates, &c.estimate, n.EndUser)
 	if !ready {
-		return Decision{}, append([]unloaded(nil), w.windows...), nil
+		return Decision{}, slices.Clone(w.windows), nil
 	}
 	if chosen >= 0 && !w.room(w.chosen) {
 		return Decision{}, nil, out(errCrowded)

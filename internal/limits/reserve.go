@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,11 +31,9 @@ const (
 // where the wait can't fit, or where a hundred calls of its customer wait. A
 // waiting call holds nothing, and ends with ctx (limiter_unavailable).
 func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
-	w := works.Get().(*work)
-	defer w.put()
-	d, err := m.decide(ctx, &r, w)
+	w, d, err := m.decide(ctx, &r, nil)
 	if err == nil && !d.admitted && r.MaxWait > 0 {
-		d, err = m.wait(ctx, &r, w, d)
+		w, d, err = m.wait(ctx, &r, w, d)
 	}
 	if err != nil {
 		return Decision{}, err
@@ -88,32 +87,33 @@ func (w *work) told(d decision, candidates []Candidate) Decision {
 	return out
 }
 
-// decide is Reserve without telling of ledgers. Unless there is an error, it
-// leaves the tenant locked.
-func (m *Memory) decide(ctx context.Context, r *Request, w *work) (decision, error) {
+// decide is Reserve without telling of ledgers; self is the caller's place in
+// line, if it has one. Unless there is an error, it leaves the tenant locked.
+func (m *Memory) decide(ctx context.Context, r *Request, self *waiter) (*work, decision, error) {
 	if err := r.check(); err != nil {
-		return decision{}, err
+		return nil, decision{}, err
 	}
 	for {
-		m.begin(w, r.Tenant, r.Plan)
+		w := m.begin(r.Tenant, r.Plan)
+		w.self = self
 		if !r.DryRun && w.t.before(r) != nil {
-			return decision{again: true}, nil
+			return w, decision{again: true}, nil
 		}
 		d, ready := w.decide(r)
 		if ready {
 			if !d.admitted || r.DryRun {
-				return d, nil
+				return w, d, nil
 			}
 			if err := w.keep(r, d.candidate); err != nil {
 				w.unlock()
-				return decision{}, err
+				return nil, decision{}, err
 			}
-			return d, nil
+			return w, d, nil
 		}
-		missing := append([]unloaded(nil), w.windows...)
+		t, missing := w.t, slices.Clone(w.windows)
 		w.unlock()
-		if err := m.load(ctx, w.t, missing); err != nil {
-			return decision{}, err
+		if err := m.load(ctx, t, missing); err != nil {
+			return nil, decision{}, err
 		}
 	}
 }
@@ -424,11 +424,9 @@ func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mod
 	if set.broken != nil {
 		return nil, out(set.broken)
 	}
-	w := works.Get().(*work)
-	defer w.put()
 	var none Cost
 	for {
-		m.begin(w, tenant, nil)
+		w := m.begin(tenant, nil)
 		w.model, w.figures = model, none.figures()
 		for i := range set.rules {
 			r := &set.rules[i]
@@ -441,9 +439,9 @@ func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mod
 			defer w.unlock()
 			return w.lives(), nil
 		}
-		missing := append([]unloaded(nil), w.windows...)
+		t, missing := w.t, slices.Clone(w.windows)
 		w.unlock()
-		if err := m.load(ctx, w.t, missing); err != nil {
+		if err := m.load(ctx, t, missing); err != nil {
 			return nil, err
 		}
 	}

@@ -38,9 +38,8 @@ func (s sum) toward() sum {
 }
 
 func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
+	if a >= 0 {
+		return a / b
 	}
-	return q
+	return -((-a + b - 1) / b)
 }

@@ -60,6 +60,7 @@ type tenant struct {
 	ended  queue   // outcomes, by the time to forget them
 
 	waiting []*waiter // in the order in which they came
+	scratch work
 }
 
 // begin reads the clock once for one operation and ends the leases that are

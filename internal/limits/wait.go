@@ -71,42 +71,36 @@ func (w *work) known() (wait int64) {
 // wait is a decision for a call that waits for room until it fits, its time is
 // over, or its caller has gone. The tenant is locked, and is again when it
 // returns without an error.
-func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (decision, error) {
+func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*work, decision, error) {
 	until := w.at.micros + r.MaxWait.Microseconds()
 	if !w.patient(r, d, until) {
-		return d, nil
+		return w, d, nil
 	}
-	self := &waiter{customer: r.Customer, wake: make(chan struct{}, 1)}
+	t, self := w.t, &waiter{customer: r.Customer, wake: make(chan struct{}, 1)}
 	for _, c := range w.refusing() {
 		self.places = append(self.places, place{c.id, c.cost})
 	}
+	t.waiting = append(t.waiting, self)
 	w.self = self
-	w.t.waiting = append(w.t.waiting, self)
-	t := w.t
-	for {
+	for w.patient(r, d, until) && w.at.micros < until {
 		sleep := until - w.at.micros
 		if known := w.known(); known > 0 {
 			sleep = min(sleep, known)
 		}
 		w.unlock()
-		if err := m.sleep(ctx, time.Duration(sleep)*time.Microsecond, self.wake); err != nil {
-			t.mu.Lock()
-			t.leave(self)
-			t.mu.Unlock()
-			return d, out(err)
+		err := m.sleep(ctx, time.Duration(sleep)*time.Microsecond, self.wake)
+		if err == nil {
+			w, d, err = m.decide(ctx, r, self)
 		}
-		var err error
-		if d, err = m.decide(ctx, r, w); err != nil {
+		if err != nil {
 			t.mu.Lock()
+			defer t.mu.Unlock()
 			t.leave(self)
-			t.mu.Unlock()
-			return d, err
-		}
-		if w.at.micros >= until || !w.patient(r, d, until) {
-			t.leave(self)
-			return d, nil
+			return nil, d, err
 		}
 	}
+	t.leave(self)
+	return w, d, nil
 }
 
 func (m *Memory) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
@@ -116,7 +110,7 @@ func (m *Memory) sleep(ctx context.Context, d time.Duration, wake <-chan struct{
 	case <-over:
 	case <-wake:
 	case <-ctx.Done():
-		return ctx.Err()
+		return out(ctx.Err())
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,11 +18,12 @@ type charge struct {
 	made      bool  // for this call, in no index
 	refuses   bool  // it does not fit now
 	never     bool  // it can never fit
+	pending   bool  // nobody has weighed it
 	wait      int64 // until it fits, in µs
 }
 
-// work is one decision while it is made. It is used by one goroutine, most of
-// the time under the tenant's lock, and then again by others.
+// work is one decision while it is made. Each tenant has one, which its lock
+// guards.
 type work struct {
 	t       *tenant
 	at      instant
@@ -31,6 +31,8 @@ type work struct {
 	plan    span
 	chosen  span   // of the candidate that fits, or would fit soonest
 	scopes  uint32 // of the sets that were asked
+	pending int    // charges that nobody has weighed
+	verdict verdict
 	windows []unloaded
 	figures figures // of the call
 
@@ -44,14 +46,21 @@ type work struct {
 
 type span struct{ from, to int }
 
-var works = sync.Pool{New: func() any { return new(work) }}
-
 // begin locks the tenant and reads the clock: the one reading that the operation
 // goes by.
-func (m *Memory) begin(w *work, tenant uuid.UUID, plan []*Set) {
-	w.t = m.home(tenant, plan)
-	w.t.mu.Lock()
-	w.at = w.t.begin(m.now())
+func (m *Memory) begin(tenant uuid.UUID, plan []*Set) *work {
+	t := m.home(tenant, plan)
+	t.mu.Lock()
+	return t.work(t.begin(m.now()))
+}
+
+// work is the tenant's, at the beginning of a decision.
+func (t *tenant) work(at instant) *work {
+	w := &t.scratch
+	w.t, w.at = t, at
+	w.user, w.userKnown, w.id, w.self, w.moves = "", false, uuid.Nil, nil, false
+	w.plan, w.chosen, w.scopes, w.pending, w.verdict = span{}, span{}, 0, 0, verdict{}
+	return w
 }
 
 // home is the tenant, which its sets remember.
@@ -74,15 +83,7 @@ func (w *work) done() {
 			w.t.give(c.ref)
 		}
 	}
-	w.list, w.windows, w.scopes = w.list[:0], w.windows[:0], 0
-}
-
-// put is the end of the work.
-func (w *work) put() {
-	w.t, w.scopes, w.userKnown, w.id = nil, 0, false, uuid.Nil
-	w.plan, w.chosen = span{}, span{}
-	w.model, w.user, w.served, w.self, w.moves = "", "", "", nil, false
-	works.Put(w)
+	w.list, w.windows, w.scopes, w.pending, w.verdict = w.list[:0], w.windows[:0], 0, 0, verdict{}
 }
 
 // ask adds what a call of cost c asks by one rule. Where two limits of one call
@@ -102,13 +103,18 @@ func (w *work) ask(r *rule, model string, c *Cost, candidate, mayShare bool) {
 	}
 	w.list = w.list[:len(w.list)+1]
 	a := &w.list[len(w.list)-1]
-	a.rule, a.id = r, id
+	*a = charge{rule: r, id: id, candidate: candidate}
 	if r.flat {
-		a.cost = sum{n: w.figures[r.counts]}
+		a.cost.n = w.figures[r.counts]
 	} else {
 		a.cost = r.cost(c)
 	}
-	a.ref, a.wait, a.candidate, a.others, a.made, a.refuses, a.never = 0, 0, candidate, false, false, false, false
+	if mayShare {
+		a.pending = true
+		w.pending++
+	} else {
+		w.put(a)
+	}
 }
 
 // shared tells whether the ledger is charged by another limit of the call.
@@ -119,11 +125,24 @@ func (w *work) shared(r *rule, id ident, c *Cost, candidate bool) bool {
 			continue
 		}
 		if o.candidate == candidate && tighter(r, o.rule) {
-			o.rule, o.cost = r, r.cost(c)
+			w.replace(o, r, c)
 		}
 		return true
 	}
 	return false
+}
+
+// replace lets a stricter rule stand for a charge, which is weighed once more.
+func (w *work) replace(o *charge, r *rule, c *Cost) {
+	o.rule, o.cost, o.refuses, o.never, o.wait = r, r.cost(c), false, false, 0
+	if o.made {
+		w.t.give(o.ref)
+		o.made = false
+	}
+	if !o.pending {
+		o.pending = true
+		w.pending++
+	}
 }
 
 // mayShare tells whether a rule of the set may share a ledger with another one
@@ -297,23 +316,30 @@ func (v verdict) sooner(w verdict) bool {
 	return v.wait < w.wait
 }
 
-// judge weighs a span of charges; it changes nothing. It is false where windows
-// have to be loaded first.
+// judge weighs the charges of a span that nobody has weighed yet, and says what
+// all of them come to. It is false where windows have to be loaded first.
 func (w *work) judge(s span) (v verdict, ready bool) {
-	ready = true
-	for i := s.from; i < s.to; i++ {
-		c := &w.list[i]
-		var ahead sum
-		if len(w.t.waiting) > 0 && !w.moves {
-			ahead = w.ahead(c.id)
-		}
-		if !w.weigh(c, ahead) {
-			ready = false
-		} else if c.refuses {
-			v.add(c)
+	for i := s.from; i < s.to && w.pending > 0; i++ {
+		if c := &w.list[i]; c.pending {
+			c.pending = false
+			w.pending--
+			w.put(c)
 		}
 	}
+	v, ready = w.verdict, len(w.windows) == 0
+	w.verdict = verdict{}
 	return v, ready
+}
+
+// put puts a charge on the scales.
+func (w *work) put(c *charge) {
+	var ahead sum
+	if len(w.t.waiting) > 0 && !w.moves {
+		ahead = w.ahead(c.id)
+	}
+	if w.weigh(c, ahead) && c.refuses {
+		w.verdict.add(c)
+	}
 }
 
 // state tells of one charge what its ledger holds.

@@ -1,0 +1,70 @@
+package limits_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/limits/limitstest"
+)
+
+func TestNamesBeyondTheBoundShareOneLedgerUntilOthersAreUnused(t *testing.T) {
+	clock := limitstest.NewClock(limitstest.Noon)
+	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxNames: 3})
+	each := limit(limits.DimensionTokens, limits.WindowMinute, 60)
+	each.EachModel = true
+	for i := range 3 {
+		if !reserve(t, m, fmt.Sprint("m", i), 60, each).Admitted {
+			t.Fatalf("model %d was refused", i)
+		}
+	}
+	d := reserve(t, m, "one more", 40, each)
+	if !d.Admitted {
+		t.Fatal("the first beyond the bound was refused")
+	}
+	if d := reserve(t, m, "yet another", 40, each); d.Admitted || d.RetryAfter != 20*time.Second {
+		t.Fatalf("%+v: all that are beyond the bound share one ledger", d)
+	}
+	if reserve(t, m, "m0", 1, each).Admitted {
+		t.Fatal("a name within the bound was given another ledger")
+	}
+	if _, err := m.Cancel(context.Background(), tenant, d.Reservation.ID); err != nil {
+		t.Fatal(err)
+	}
+	if !reserve(t, m, "yet another", 60, each).Admitted {
+		t.Fatal("what was cancelled is still charged")
+	}
+	clock.Move(3 * time.Hour)
+	m.Expire(clock.Now())
+	clock.Move(3 * time.Hour)
+	m.Expire(clock.Now())
+	for i := range 3 {
+		if !reserve(t, m, fmt.Sprint("n", i), 60, each).Admitted {
+			t.Fatalf("model %d was refused, though nothing is in use", i)
+		}
+	}
+}
+
+func TestATenantHasSoManyOpenReservationsAndNoMore(t *testing.T) {
+	clock := limitstest.NewClock(limitstest.Noon)
+	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxOpen: 2})
+	l := limit(limits.DimensionTokens, limits.WindowMinute, 60)
+	first := reserve(t, m, "", 10, l)
+	reserve(t, m, "", 10, l)
+	r := limits.Request{Tenant: tenant, Plan: []*limits.Set{limits.Compile([]limits.Limit{l})}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 10}}}
+	if _, err := m.Reserve(context.Background(), r); fault.Of(err).Code != "limiter_unavailable" {
+		t.Fatalf("a third: %v", err)
+	}
+	if s := live(t, m, l)[0]; s.Remaining != 40 {
+		t.Fatalf("%d remain", s.Remaining)
+	}
+	if _, err := m.Cancel(context.Background(), tenant, first.Reservation.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Reserve(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+}
