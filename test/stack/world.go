@@ -15,6 +15,7 @@ type Limit struct {
 	Amount    int64    `json:"amount"`
 	Burst     int64    `json:"burst,omitempty"`
 	Models    []string `json:"models,omitempty"`
+	EachModel bool     `json:"each_model,omitempty"`
 }
 
 // Price is a price line as the REST API takes it.

@@ -1,0 +1,7 @@
+//go:build soak
+
+package replicas
+
+import "testing"
+
+func TestSoakTwoProcessesAdmitExactlyWhatThereIsRoomFor(t *testing.T) { exactly(t, 1000) }
