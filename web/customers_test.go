@@ -55,7 +55,7 @@ func TestACustomerIsMadePutOnAPlanAndShownWithItsLevels(t *testing.T) {
 	must(t, err)
 	contract, err := s.billing.ContractOf(t.Context(), made.Tenant.ID, customer)
 	must(t, err)
-	_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: []*limits.Set{contract.Set}, Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 12_880}}})
+	_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: contract.Sets, Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 12_880}}})
 	must(t, err)
 	s.addUse(made.Tenant.ID, customer, "gpt-4o", "ok", 40, 0, 1_000)
 	s.addUse(made.Tenant.ID, customer, "gpt-4o", "refused_tokens_minute", 0, 10, 0)

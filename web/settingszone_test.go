@@ -104,7 +104,7 @@ func TestACapKeepsWhatIsUsedUntilTheOldZonesDayEnds(t *testing.T) {
 	call := func() {
 		contract, err := s.billing.ContractOf(t.Context(), made.Tenant.ID, customer.ID)
 		must(t, err)
-		_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: []*limits.Set{contract.Set}, Estimate: limits.Cost{Requests: 1}, Forget: true})
+		_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: contract.Sets, Estimate: limits.Cost{Requests: 1}, Forget: true})
 		must(t, err)
 	}
 	call()

@@ -5,13 +5,13 @@ package auth
 
 import (
 	"context"
-	"errors"
+	"math"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
 	"weir/internal/cache"
@@ -35,29 +35,61 @@ func (c Caller) May(scope string) bool {
 	return slices.Contains(c.Key.Scopes, "*") || slices.Contains(c.Key.Scopes, scope)
 }
 
-// Directory finds callers and what holds for them, remembered for a second. It
-// is safe for concurrent use.
+// Directory finds callers and what holds for them. It remembers tenants, keys,
+// customers and plan versions apart, each until it changes: what changes of a
+// tenant with a million keys is read once. Whoever runs Follow keeps it up to
+// date; without, it reads what it is asked for again every second. It is safe
+// for concurrent use.
 type Directory struct {
-	db        *postgres.DB
-	now       func() time.Time
-	tokens    *TokenKeys
-	callers   *cache.Cache[[32]byte, Caller]
-	parents   *cache.Cache[[2]uuid.UUID, Caller] // of client tokens, by tenant and key
-	contracts *cache.Cache[[2]uuid.UUID, billing.Contract]
-	routes    *cache.Cache[uuid.UUID, []tenants.Route]
+	db      *postgres.DB
+	now     func() time.Time
+	tokens  *TokenKeys
+	horizon *cache.Horizon
+	secrets *cache.Cache[[32]byte, ref] // a secret's key never changes
+	grounds *cache.Cache[uuid.UUID, *ground]
+	keys    *cache.Cache[ref, *key]
+	parties *cache.Cache[ref, *party]
+	terms   *cache.Cache[ref, *terms]
+	routes  *cache.Cache[uuid.UUID, []tenants.Route]
+
+	following sync.Mutex // one looks for changes at a time
+	seen      position
 }
+
+// Bounds of what is remembered.
+const (
+	freshFor = time.Second // how late a change may be seen
+	keptFor  = 30 * time.Minute
+	staleFor = 5 * time.Minute // while the database is out
+
+	mostKeys      = 1_000_000
+	mostCustomers = 250_000
+	mostTenants   = 100_000
+)
 
 // NewDirectory makes a directory.
 func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, tokens *TokenKeys, now func() time.Time) *Directory {
-	d := &Directory{db: db, now: now, tokens: tokens}
-	o := cache.Options{Fresh: time.Second, Stale: 5 * time.Minute, Max: 100_000, Now: now}
-	d.callers = cache.New(o, d.readCaller)
-	d.parents = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (Caller, error) { return d.readKey(ctx, k[0], k[1]) })
-	d.contracts = cache.New(o, func(ctx context.Context, k [2]uuid.UUID) (billing.Contract, error) {
-		return b.ContractOf(ctx, k[0], k[1])
+	d := &Directory{db: db, now: now, tokens: tokens, horizon: cache.NewHorizon(freshFor)}
+	forever := cache.Options[ref]{Fresh: math.MaxInt64, Max: mostKeys, Now: now, Horizon: d.horizon}
+	d.secrets = cache.New(forever, d.readSecret)
+	untilZone := remembered[*ground](d, mostTenants)
+	untilZone.Until = func(g *ground) time.Time { return g.until }
+	d.grounds = cache.New(untilZone, func(ctx context.Context, id uuid.UUID) (*ground, error) { return readGround(ctx, t, id, now) })
+	d.keys = cache.New(remembered[*key](d, mostKeys), func(ctx context.Context, r ref) (*key, error) { return readKey(ctx, t, r) })
+	d.parties = cache.New(remembered[*party](d, mostCustomers), func(ctx context.Context, r ref) (*party, error) {
+		p, err := b.PartyOf(ctx, r.tenant, r.object)
+		return &party{Party: p}, err
 	})
-	d.routes = cache.New(o, t.Routes)
+	d.terms = cache.New(remembered[*terms](d, mostTenants), func(ctx context.Context, r ref) (*terms, error) {
+		read, err := b.TermsOf(ctx, r.tenant, r.object)
+		return &terms{Terms: read}, err
+	})
+	d.routes = cache.New(remembered[[]tenants.Route](d, mostTenants), t.Routes)
 	return d
+}
+
+func remembered[V any](d *Directory, most int) cache.Options[V] {
+	return cache.Options[V]{Fresh: freshFor, Keep: keptFor, Stale: staleFor, Max: most, Now: d.now, Horizon: d.horizon}
 }
 
 // Caller is the holder of a secret or client token, calling from ip. A
@@ -85,7 +117,11 @@ func (d *Directory) Caller(ctx context.Context, secret, ip string) (Caller, erro
 func (d *Directory) find(ctx context.Context, secret string) (Caller, error) {
 	switch {
 	case tenants.WellFormed(secret):
-		return d.callers.Get(ctx, [32]byte(tenants.HashSecret(secret)))
+		r, err := d.secrets.Get(ctx, [32]byte(tenants.HashSecret(secret)))
+		if err != nil {
+			return Caller{}, err
+		}
+		return d.holder(ctx, r)
 	case !looksLikeToken(secret):
 		return Caller{}, unknownKey()
 	}
@@ -93,11 +129,26 @@ func (d *Directory) find(ctx context.Context, secret string) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	c, err := d.parents.Get(ctx, [2]uuid.UUID{token.Tenant, token.Key})
+	c, err := d.holder(ctx, ref{token.Tenant, token.Key})
+	if err != nil {
+		return Caller{}, err
+	}
+	return c.narrowed(token), nil
+}
+
+// holder is the caller that a key stands for.
+func (d *Directory) holder(ctx context.Context, r ref) (Caller, error) {
+	k, err := d.keys.Get(ctx, r)
+	if err == nil {
+		var g *ground
+		if g, err = d.grounds.Get(ctx, r.tenant); err == nil {
+			return k.at(g), nil
+		}
+	}
 	if fault.Is(err, fault.NotFound) {
 		return Caller{}, unknownKey()
 	}
-	return c.narrowed(token), err
+	return Caller{}, err
 }
 
 // narrowed is the caller as its client token leaves it: the models of both, the
@@ -119,29 +170,26 @@ func (c Caller) narrowed(t ClientToken) Caller {
 	}
 	scope := limits.Scope{Kind: limits.ScopeClientToken, ID: t.ID, Name: c.Key.Name}
 	own := tenants.Placed(t.Limits, scope)
-	for i := range own {
-		own[i].Zone, own[i].PastZones = c.Tenant.Zones.Zone, c.Tenant.Zones.Past
-	}
-	c.Key.Limits = append(slices.Clone(c.Key.Limits), own...)
-	return c.ready()
+	c.Key.Limits = append(slices.Clone(c.Key.Limits), tenants.InZones(own, c.Tenant.Zones)...)
+	c.Limits = compiled(c.Key)
+	return c
 }
 
-// ready is the caller with its limits made ready for decisions.
-func (c Caller) ready() Caller {
-	list := c.Key.Limits
-	if c.Key.Test {
-		list = limits.TestPlan(list)
+// compiled is a key's limits made ready for decisions.
+func compiled(k tenants.APIKey) *limits.Set {
+	if k.Test {
+		return limits.Compile(limits.TestPlan(k.Limits))
 	}
-	c.Limits = limits.Compile(list)
-	return c
+	return limits.Compile(k.Limits)
 }
 
 // Plan is every limit of the caller's own under a contract.
 func (c Caller) Plan(contract billing.Contract) []*limits.Set {
+	sets := contract.Sets
 	if c.Key.Test {
-		return []*limits.Set{contract.TestSet, c.Limits}
+		sets = contract.TestSets()
 	}
-	return []*limits.Set{contract.Set, c.Limits}
+	return append(slices.Clip(sets), c.Limits)
 }
 
 func unknownKey() error {
@@ -153,35 +201,24 @@ func within(allow []netip.Prefix, ip string) bool {
 	return err == nil && slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
-func (d *Directory) readCaller(ctx context.Context, hash [32]byte) (Caller, error) {
-	var tenant, key uuid.UUID
-	err := d.db.Tx(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `select tenant_id, api_key_id from lookup_api_key($1)`, hash[:]).Scan(&tenant, &key)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Caller{}, unknownKey()
-	}
-	if err != nil {
-		return Caller{}, err
-	}
-	return d.readKey(ctx, tenant, key)
-}
-
-func (d *Directory) readKey(ctx context.Context, tenant, key uuid.UUID) (Caller, error) {
-	var c Caller
-	err := d.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant, d.now()); err != nil {
-			return err
-		}
-		c.Key, err = tenants.ReadAPIKey(ctx, tx, tenant, key)
-		return err
-	})
-	return c.ready(), err
-}
-
 // Contract is what holds for a customer's calls now.
 func (d *Directory) Contract(ctx context.Context, tenant, customer uuid.UUID) (billing.Contract, error) {
-	return d.contracts.Get(ctx, [2]uuid.UUID{tenant, customer})
+	g, err := d.grounds.Get(ctx, tenant)
+	if err != nil {
+		return billing.Contract{}, err
+	}
+	p, err := d.parties.Get(ctx, ref{tenant, customer})
+	if err != nil {
+		return billing.Contract{}, err
+	}
+	if p.Subscription == uuid.Nil {
+		return p.on(g, g.noTerms), nil
+	}
+	t, err := d.terms.Get(ctx, ref{tenant, p.Version})
+	if err != nil {
+		return billing.Contract{}, err
+	}
+	return p.on(g, t.at(g)), nil
 }
 
 // Routes are the tenant's usable provider keys, opened.

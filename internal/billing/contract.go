@@ -2,7 +2,7 @@ package billing
 
 import (
 	"context"
-	"errors"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,49 +20,75 @@ type Contract struct {
 	Subscription uuid.UUID // zero: no active subscription
 	Plan         string    // its name
 	Version      Version
-	Limits       []limits.Limit // of the tenant and of the customer's plan, placed
-	Set          *limits.Set    // the same, ready for decisions
-	TestSet      *limits.Set    // the same for test keys, with ledgers of their own
+	Enforced
+}
+
+// Enforced is every limit of the tenant and of a customer's plan, placed.
+type Enforced struct {
+	Limits []limits.Limit
+	Sets   []*limits.Set // the same, ready for decisions; the tenant's is one for all its customers
+	tests  func() []*limits.Set
+}
+
+// TestSets are Sets for test keys, with ledgers of their own. They are made when
+// they are first asked for.
+func (e Enforced) TestSets() []*limits.Set { return e.tests() }
+
+// Ground is what holds for every customer of a tenant. It is immutable.
+type Ground struct {
+	Tenant tenants.Tenant
+	set    *limits.Set
+	test   func() *limits.Set
+}
+
+// NewGround makes the tenant's limits ready.
+func NewGround(t tenants.Tenant) *Ground {
+	return &Ground{Tenant: t, set: limits.Compile(t.Limits), test: compiledLater(t.Limits)}
+}
+
+func compiledLater(list []limits.Limit) func() *limits.Set {
+	return sync.OnceValue(func() *limits.Set { return limits.Compile(limits.TestPlan(list)) })
+}
+
+// Compile makes the limits ready that hold for a party. Where its subscription
+// is none, so are its terms.
+func (g *Ground) Compile(p Party, terms Terms) Enforced {
+	own := terms.Version.Placed(p.Customer.ID, terms.Plan)
+	set, test := limits.Compile(own), compiledLater(own)
+	return Enforced{
+		Limits: append(append(make([]limits.Limit, 0, len(g.Tenant.Limits)+len(own)), g.Tenant.Limits...), own...),
+		Sets:   []*limits.Set{g.set, set},
+		tests:  func() []*limits.Set { return []*limits.Set{g.test(), test()} },
+	}
+}
+
+// Contract puts together what was read and made ready apart.
+func (g *Ground) Contract(p Party, terms Terms, e Enforced) Contract {
+	return Contract{Tenant: g.Tenant, Customer: p.Customer, Subscription: p.Subscription, Plan: terms.Plan, Version: terms.Version, Enforced: e}
 }
 
 // ContractOf reads what holds for a customer. A customer without an active
 // subscription has a contract without one; RequireActive refuses it.
 func (s *Service) ContractOf(ctx context.Context, tenant, customer uuid.UUID) (Contract, error) {
-	var c Contract
+	var t tenants.Tenant
+	var p Party
+	var terms Terms
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if c.Tenant, err = tenants.ReadTenant(ctx, tx, tenant, s.now()); err != nil {
+		terms = Terms{}
+		if t, err = tenants.ReadTenant(ctx, tx, tenant, s.now()); err != nil {
 			return err
 		}
-		if c.Customer, err = tenants.ReadCustomer(ctx, tx, tenant, customer); err != nil {
+		if p, err = readParty(ctx, tx, tenant, customer); err != nil || p.Subscription == uuid.Nil {
 			return err
 		}
-		return s.readActive(ctx, tx, tenant, customer, &c)
+		terms, err = readTerms(ctx, tx, tenant, p.Version)
+		return err
 	})
-	c.Set, c.TestSet = limits.Compile(c.Limits), limits.Compile(limits.TestPlan(c.Limits))
-	return c, err
-}
-
-func (s *Service) readActive(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID, c *Contract) error {
-	var version uuid.UUID
-	err := tx.QueryRow(ctx, `
-		select s.subscription_id, s.plan_version_id, p.name
-		from subscriptions s
-		join plan_versions v on v.tenant_id = s.tenant_id and v.plan_version_id = s.plan_version_id
-		join plans p on p.tenant_id = v.tenant_id and p.plan_id = v.plan_id
-		where s.tenant_id = $1 and s.customer_id = $2 and s.status <> 'ended'`, tenant, customer).
-		Scan(&c.Subscription, &version, &c.Plan)
-	if errors.Is(err, pgx.ErrNoRows) {
-		c.Limits = c.Tenant.Limits
-		return nil
-	}
 	if err != nil {
-		return err
+		return Contract{}, err
 	}
-	if c.Version, err = oneVersion(ctx, tx, tenant, `plan_version_id = $2`, version); err != nil {
-		return err
-	}
-	c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), c.Version.Placed(customer, c.Plan)...)
-	return nil
+	g := NewGround(t)
+	return g.Contract(p, terms, g.Compile(p, terms)), nil
 }
 
 // RequireActive is Forbidden no_active_subscription for a customer that has no

@@ -60,6 +60,8 @@ type API struct {
 	publisher *usage.Publisher
 	used      *auth.LastUsed
 	tenants   *tenants.Service
+	directory *auth.Directory
+	changes   *postgres.DB // for the directory alone
 
 	background *errgroup.Group
 	halt       context.CancelFunc // cuts the calls that still run
@@ -159,6 +161,9 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	if a.db, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: a.cfg.DatabaseMax}); err != nil {
 		return nil, err
 	}
+	if a.changes, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: 1, StatementTimeout: time.Second}); err != nil {
+		return nil, err
+	}
 	if err := awaitSelfTest(ctx, a.db, a.log); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
@@ -249,10 +254,10 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
 	a.tenants = tenantService
 	billingService := billing.New(a.db, a.now)
-	directory := auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
+	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
 	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
 	rest, err := httpapi.New(httpapi.Deps{
-		Log: a.log, Directory: directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
+		Log: a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
 		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
 	})
 	if err != nil {
@@ -274,7 +279,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
 	gateway.New(gateway.Deps{
-		Halt: halted, Log: a.log, Directory: directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
+		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
 		Timeouts: gateway.DefaultTimeouts, Now: a.now,
 	}).Mount(e)
 	pages.Mount(e)
@@ -297,6 +302,7 @@ func (a *API) work(ctx, work context.Context) error {
 	if a.redis != nil {
 		a.background.Go(func() error { return a.redis.Run(running) })
 	}
+	a.background.Go(func() error { return a.directory.Follow(running, a.changes, a.log) })
 	select {
 	case <-running.Done(): // none of them ends by itself
 		return a.background.Wait()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"weir/internal/postgres"
 )
 
 // shutdown stops a started API in order. Whatever takes too long is cut, and
@@ -42,8 +44,10 @@ func (a *API) shutdown(server *http.Server, stopWork context.CancelFunc) {
 	if a.guard != nil {
 		a.guard.Close()
 	}
-	if a.db != nil {
-		a.db.Close()
+	for _, db := range []*postgres.DB{a.db, a.changes} {
+		if db != nil {
+			db.Close()
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"weir/internal/auth"
 	"weir/internal/config"
 	"weir/internal/postgres"
 	"weir/internal/queue"
@@ -40,6 +41,7 @@ func RunWorker(ctx context.Context, cfg config.Worker, log *slog.Logger) error {
 	for range cfg.Workers {
 		group.Go(func() error { return usage.NewWorker(db, q, keys, usage.WorkerOptions{Log: log}).Run(ctx) })
 	}
+	group.Go(func() error { return auth.NewPruner(db, time.Now).Run(ctx, log) })
 	return group.Wait()
 }
 

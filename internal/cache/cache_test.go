@@ -11,7 +11,7 @@ import (
 func TestEntriesServeWhileFreshAndBridgeAnOutage(t *testing.T) {
 	now := time.Unix(0, 0)
 	loads, answer, fail := 0, "a", error(nil)
-	c := New(Options{Fresh: time.Second, Stale: 5 * time.Minute, Max: 10, Now: func() time.Time { return now }},
+	c := New(Options[string]{Fresh: time.Second, Stale: 5 * time.Minute, Max: 10, Now: func() time.Time { return now }},
 		func(context.Context, string) (string, error) { loads++; return answer, fail })
 	expect := func(want string, wantLoads int) {
 		t.Helper()
@@ -44,14 +44,14 @@ func TestEntriesServeWhileFreshAndBridgeAnOutage(t *testing.T) {
 }
 
 func TestTheNumberOfEntriesIsBounded(t *testing.T) {
-	c := New(Options{Fresh: time.Minute, Max: 3, Now: time.Now}, func(_ context.Context, k int) (int, error) { return k, nil })
+	c := New(Options[int]{Fresh: time.Minute, Max: 3, Now: time.Now}, func(_ context.Context, k int) (int, error) { return k, nil })
 	for k := range 100 {
 		if v, err := c.Get(t.Context(), k); err != nil || v != k {
 			t.Fatalf("got %d, %v", v, err)
 		}
 	}
-	if len(c.by) > 3 {
-		t.Fatalf("%d entries", len(c.by))
+	if n := len(c.shards[0].by); len(c.shards) != 1 || n != 3 {
+		t.Fatalf("%d entries", n)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func TestADatabaseThatHangsHoldsUpNobodyWhoIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := false
-		c := New(Options{Fresh: time.Second, Stale: 5 * time.Minute, Max: 10, Now: time.Now}, func(ctx context.Context, _ string) (string, error) {
+		c := New(Options[string]{Fresh: time.Second, Stale: 5 * time.Minute, Max: 10, Now: time.Now}, func(ctx context.Context, _ string) (string, error) {
 			if hangs {
 				<-ctx.Done()
 				return "", fault.New(fault.Unavailable, "database_unavailable", "")

@@ -96,3 +96,12 @@ func Placed(list []limits.Limit, scope limits.Scope) []limits.Limit {
 	}
 	return out
 }
+
+// InZones changes list so that its days are those of other zones, and returns
+// it.
+func InZones(list []limits.Limit, z limits.Zones) []limits.Limit {
+	for i := range list {
+		list[i].Zone, list[i].PastZones = z.Zone, z.Past
+	}
+	return list
+}

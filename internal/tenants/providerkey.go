@@ -117,10 +117,7 @@ func insertProviderKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k *Prov
 // provider's days end.
 func (k ProviderKey) placed(list []limits.Limit) []limits.Limit {
 	out := Placed(list, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name})
-	for i := range out {
-		out[i].Zone = k.Zone
-	}
-	return out
+	return InZones(out, limits.Zones{Zone: k.Zone})
 }
 
 func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewProviderKey, error) {
