@@ -31,7 +31,7 @@ func TestEveryLimitStandsOnOnePageWithWhatIsLeftOfIt(t *testing.T) {
 	contract, err := s.billing.ContractOf(t.Context(), made.Tenant.ID, c.ID)
 	must(t, err)
 	for range 2 {
-		_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: []*limits.Set{contract.Set}, Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100}}})
+		_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: contract.Sets, Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100}}})
 		must(t, err)
 	}
 

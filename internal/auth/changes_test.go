@@ -50,7 +50,9 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	changes := func() int { return rowsOf[int](t, conn, "select count(*)::int from config_changes where tenant_id = $1", r.tenant)[0] }
+	changes := func() int {
+		return rowsOf[int](t, conn, "select count(*)::int from config_changes where tenant_id = $1", r.tenant)[0]
+	}
 	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys"} {
 		for _, column := range rowsOf[string](t, conn, "select column_name::text from information_schema.columns where table_name = $1", table) {
 			before := changes()

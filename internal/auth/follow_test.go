@@ -136,11 +136,15 @@ func TestEveryChangeIsSeenByEveryReplicaThatLookedAndOnlyItsPartIsReadAgain(t *t
 				t.Fatal(err)
 			}
 		}, 0},
-		{"a key's limit changes", func() { r.sql(`update limits set amount = 8 where tenant_id = $1 and owner_kind = 'api_key'`, r.tenant)(t) }, 1},
+		{"a key's limit changes", func() {
+			r.sql(`update limits set amount = 8 where tenant_id = $1 and owner_kind = 'api_key'`, r.tenant)(t)
+		}, 1},
 		{"a customer is suspended", func() { try(r.tenants.SuspendCustomer(t.Context(), r.tenant, r.customer.ID))(t) }, 1},
 		{"a customer is back", func() { try(r.tenants.ResumeCustomer(t.Context(), r.tenant, r.customer.ID))(t) }, 1},
 		{"a customer moves to another plan", func() { try(r.billing.Move(t.Context(), r.tenant, r.customer.ID, r.plans[1].ID))(t) }, 2},
-		{"a plan is renamed", func() { r.sql(`update plans set name = 'Gold' where tenant_id = $1 and plan_id = $2`, r.tenant, r.plans[1].ID)(t) }, 1},
+		{"a plan is renamed", func() {
+			r.sql(`update plans set name = 'Gold' where tenant_id = $1 and plan_id = $2`, r.tenant, r.plans[1].ID)(t)
+		}, 1},
 		{"a plan version is retired", func() {
 			r.sql(`update plan_versions set status = 'retired' where tenant_id = $1 and plan_version_id = $2`, r.tenant, r.plans[1].Version.ID)(t)
 		}, 1},
