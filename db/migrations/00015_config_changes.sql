@@ -87,6 +87,12 @@ create trigger noted after insert or update or delete on plan_prices
     for each row execute function note_config_change('plan_version', 'plan_version_id');
 create trigger noted after insert or update or delete on provider_keys
     for each row execute function note_config_change('provider_key', 'provider_key_id');
+create trigger noted after insert or update or delete on provider_health
+    for each row execute function note_config_change('provider_key', 'provider_key_id');
+create trigger noted after insert or update or delete on learned_limits
+    for each row execute function note_config_change('provider_key', 'provider_key_id');
+create trigger noted after insert or update or delete on model_streaks
+    for each row execute function note_config_change('streak', 'tenant_id');
 create trigger noted after update or delete on data_keys
     for each row execute function note_config_change('data_key', 'data_key_id');
 
@@ -119,6 +125,9 @@ drop trigger noted on plans;
 drop trigger noted on plan_versions;
 drop trigger noted on plan_prices;
 drop trigger noted on provider_keys;
+drop trigger noted on provider_health;
+drop trigger noted on learned_limits;
+drop trigger noted on model_streaks;
 drop trigger noted on data_keys;
 drop function note_config_change, lookup_config_changes;
 drop table config_changes;

@@ -104,7 +104,7 @@ func (d *Directory) forget(c change) bool {
 		d.terms.Drop(r)
 	case "plan":
 		d.terms.DropIf(func(_ ref, t *terms) bool { return t.PlanID == c.object })
-	case "provider_key", "data_key":
+	case "provider_key", "data_key", "streak":
 		d.routes.Drop(c.tenant)
 	default:
 		return false

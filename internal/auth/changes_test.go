@@ -38,7 +38,12 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 	r := newReplicas(t)
 	conn := r.super()
 	r.sql(`insert into provider_keys (tenant_id, provider_key_id, provider, name, status) values ($1, gen_random_uuid(), 'practice', 'P', 'active')`, r.tenant)(t)
+	provider := rowsOf[uuid.UUID](t, conn, "select provider_key_id from provider_keys")[0]
 	for _, q := range []string{
+		fmt.Sprintf("insert into provider_health (tenant_id, provider_key_id, model) values ('%s', '%s', 'm')", r.tenant, provider),
+		fmt.Sprintf("insert into model_streaks (tenant_id, model) values ('%s', 'm')", r.tenant),
+		fmt.Sprintf(`insert into learned_limits (tenant_id, provider_key_id, model, dimension, win, amount, stated_in, learned_at, seen_at)
+			values ('%s', '%s', 'm', 'tokens', 'day', 1, 'body', now(), now())`, r.tenant, provider),
 		"alter table limits disable trigger frozen",
 		"alter table plan_prices disable trigger frozen",
 		fmt.Sprintf(`insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million)
@@ -53,7 +58,7 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 	changes := func() int {
 		return rowsOf[int](t, conn, "select count(*)::int from config_changes where tenant_id = $1", r.tenant)[0]
 	}
-	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys"} {
+	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys", "provider_health", "learned_limits", "model_streaks"} {
 		for _, column := range rowsOf[string](t, conn, "select column_name::text from information_schema.columns where table_name = $1", table) {
 			before := changes()
 			tag, err := conn.Exec(t.Context(), fmt.Sprintf("update %[1]s set %[2]s = %[2]s where tenant_id = $1", table, column), r.tenant)

@@ -228,4 +228,4 @@ func (d *Directory) Routes(ctx context.Context, tenant uuid.UUID) ([]tenants.Rou
 
 // RoutesChanged has the tenant's provider keys read again before the next call
 // of this process; others see a change within a second.
-func (d *Directory) RoutesChanged(tenant uuid.UUID) { d.routes.Drop(tenant) }
+func (d *Directory) RoutesChanged(tenant uuid.UUID) { d.routes.Renew(tenant) }

@@ -55,9 +55,9 @@ func TestTheNumberOfEntriesIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsDroppedIsReadAgainAndStillBridgesAnOutage(t *testing.T) {
+func TestWhatIsRenewedIsReadAgainAndStillBridgesAnOutage(t *testing.T) {
 	value, broken := 1, error(nil)
-	c := New(Options{Fresh: time.Hour, Stale: 2 * time.Hour, Max: 10, Now: time.Now}, func(context.Context, string) (int, error) { return value, broken })
+	c := New(Options[int]{Fresh: time.Hour, Stale: 2 * time.Hour, Max: 10, Now: time.Now}, func(context.Context, string) (int, error) { return value, broken })
 	get := func(want int) {
 		t.Helper()
 		if got, err := c.Get(t.Context(), "a"); got != want || err != nil {
@@ -67,10 +67,10 @@ func TestWhatIsDroppedIsReadAgainAndStillBridgesAnOutage(t *testing.T) {
 	get(1)
 	value = 2
 	get(1)
-	c.Drop("a")
-	c.Drop("b")
+	c.Renew("a")
+	c.Renew("b")
 	get(2)
 	value, broken = 3, fault.New(fault.Unavailable, "database_unavailable", "out")
-	c.Drop("a")
+	c.Renew("a")
 	get(2)
 }

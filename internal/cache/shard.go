@@ -20,6 +20,7 @@ type entry[K comparable, V any] struct {
 	key        K
 	value      V
 	read       time.Duration // when its load began, from the cache's base
+	again      bool          // it is to be read again, whoever vouches for it
 }
 
 // flight is a load that any number of callers wait for.
@@ -67,11 +68,16 @@ func (s *shard[K, V]) put(k K, v V, read time.Duration) {
 		s.by[k] = e
 		s.front(e)
 	}
-	e.value, e.read = v, read
+	e.value, e.read, e.again = v, read, false
 }
 
 func (s *shard[K, V]) drop(k K) {
 	s.remove(k)
+	s.outdate(k)
+}
+
+// outdate has the load of k that is under way remembered by nobody.
+func (s *shard[K, V]) outdate(k K) {
 	if f, flying := s.flights[k]; flying {
 		f.dropped = true
 		delete(s.flights, k)
