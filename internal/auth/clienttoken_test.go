@@ -19,7 +19,7 @@ func secret(name string) auth.Secret {
 	return auth.Secret{ID: name, Bytes: []byte(strings.Repeat(name, 32))[:32]}
 }
 
-func tokenKeys(t *testing.T, now func() time.Time, issuer string, names ...string) *auth.TokenKeys {
+func tokenKeys(t testing.TB, now func() time.Time, issuer string, names ...string) *auth.TokenKeys {
 	t.Helper()
 	var secrets []auth.Secret
 	for _, n := range names {

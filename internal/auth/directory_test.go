@@ -36,7 +36,7 @@ func (c *clock) advance(d time.Duration) {
 }
 
 type fixture struct {
-	t         *testing.T
+	t         testing.TB
 	clock     *clock
 	db        postgrestest.Database
 	tenants   *tenants.Service
@@ -45,7 +45,7 @@ type fixture struct {
 	made      tenants.Created
 }
 
-func newFixture(t *testing.T) fixture {
+func newFixture(t testing.TB) fixture {
 	t.Helper()
 	db, c := postgrestest.New(t), &clock{t: time.Now()}
 	ring, err := keyring.ParseRing(keyring.NewKey("k1"))

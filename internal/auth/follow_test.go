@@ -30,7 +30,7 @@ type replicas struct {
 	plans    [2]billing.Plan
 }
 
-func newReplicas(t *testing.T) replicas {
+func newReplicas(t testing.TB) replicas {
 	t.Helper()
 	r := replicas{fixture: newFixture(t)}
 	r.billing = billing.New(r.db.App, r.clock.now)
