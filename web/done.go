@@ -10,6 +10,8 @@ import (
 var dones = map[string]string{
 	"provider-added":      "The key is stored, sealed.",
 	"provider-checked":    "The provider was asked again.",
+	"cooling-cleared":     "It is cleared. Calls go out through it within a second.",
+	"learned-forgotten":   "It is forgotten. The next answer that states it teaches it again.",
 	"provider-removed":    "The provider key is removed, and its secret forgotten.",
 	"plan-saved":          "The draft is kept. It changes nobody until it is published.",
 	"plan-published":      "The version is published. Who is on an earlier one stays there.",

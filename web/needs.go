@@ -30,8 +30,8 @@ func (p *Pages) readNeeds(ctx context.Context, w workspace, c *caps) ([]need, er
 			return nil, err
 		}
 		for _, k := range keys.Items {
-			if k.Status == tenants.Invalid || k.Status == tenants.Unverified {
-				out = append(out, p.keyNeed(k))
+			if k.Status == tenants.Invalid || k.Status == tenants.Unverified || coolWords(k, w.Now) != "" {
+				out = append(out, p.keyNeed(k, w.Now))
 			}
 		}
 	}
@@ -56,14 +56,23 @@ func (p *Pages) readNeeds(ctx context.Context, w workspace, c *caps) ([]need, er
 	return out, nil
 }
 
-func (p *Pages) keyNeed(k tenants.ProviderKey) need {
-	row := providerRowOf(k)
+func (p *Pages) keyNeed(k tenants.ProviderKey, now time.Time) need {
+	row := providerRowOf(k, now)
 	n := need{Tone: row.Tone, State: "Provider key " + row.State, Text: k.Name, Action: "Look", Href: "/providers/" + id.ProviderKey.Format(k.ID)}
 	if k.Last4 != "" {
 		n.Text += " …" + k.Last4
 	}
 	if k.StatusReason != "" {
 		n.Text += ": " + k.StatusReason
+	}
+	if row.Tone == ui.Cool {
+		n.State = "Provider key: " + row.State
+		if !row.Rests {
+			n.Tone = ui.Cool
+		}
+		if list := k.Cooldowns(now); k.StatusReason == "" && len(list) > 0 {
+			n.Text += ": " + reasons[list[0].Bench.Reason]
+		}
 	}
 	if !p.mounted["/providers/:id"] {
 		n.Href, n.Action = "/usage?by=provider_key", "Its usage"

@@ -51,7 +51,7 @@ func (p *Pages) providers(c echo.Context, who auth.Person, w workspace) error {
 	})
 	view.UsageFailed = today == nil
 	for _, k := range page.Items {
-		r := providerKeyRow{providerRow: providerRowOf(k), ID: id.ProviderKey.Format(k.ID), Checked: inZone(k.VerifiedAt, w.Now)}
+		r := providerKeyRow{providerRow: providerRowOf(k, w.Now), ID: id.ProviderKey.Format(k.ID), Checked: inZone(k.VerifiedAt, w.Now)}
 		if today != nil {
 			r.Today = (*today)[k.ID]
 		}
@@ -77,7 +77,7 @@ func (v providersPage) Headline() string {
 	for _, x := range []struct {
 		tone      ui.Tone
 		one, many string
-	}{{ui.OK, "works", "work"}, {ui.Warn, "could not be checked", "could not be checked"}, {ui.Bad, "is refused by its provider", "are refused by their providers"}, {ui.Idle, "is switched off", "are switched off"}} {
+	}{{ui.OK, "works", "work"}, {ui.Cool, "cools", "cool"}, {ui.Warn, "could not be checked", "could not be checked"}, {ui.Bad, "is refused by its provider", "are refused by their providers"}, {ui.Idle, "is switched off", "are switched off"}} {
 		switch c := counts[x.tone]; {
 		case c == n && n == 1:
 			return "One provider key, which " + x.one + "."
@@ -130,8 +130,17 @@ type providerPage struct {
 	Listed                         bool // its models were listed, not discovered
 	ModelNames                     []string
 	Added, Checked                 time.Time
+	Cooling                        cooling
+	Learned                        []learnedRow
+	ByModel                        *modelTableRows
 	Levels                         *[]ui.Level
 	Today                          *usage.Sums
+}
+
+// modelTableRows are the models of a key, and those for which there is no row.
+type modelTableRows struct {
+	Rows []modelRow
+	Rest []string
 }
 
 // modelGauges is for how many models a limit on each of them is drawn.
@@ -144,9 +153,13 @@ func (p *Pages) provider(c echo.Context, who auth.Person, w workspace) error {
 	}
 	ctx := c.Request().Context()
 	view := providerPage{
-		workspace: w, providerRow: providerRowOf(k), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: k.Zone,
+		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), Learned: learnedRows(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: k.Zone,
 		Listed: k.ModelsListed, ModelNames: k.Models, Added: k.CreatedAt.In(w.Now.Location()), Checked: inZone(k.VerifiedAt, w.Now),
 	}
+	view.ByModel = tile(p, c, "models", func() (modelTableRows, error) {
+		rows, rest, err := p.modelRows(ctx, w, k)
+		return modelTableRows{rows, rest}, err
+	})
 	view.Levels = tile(p, c, "levels", func() ([]ui.Level, error) { return p.providerLevels(ctx, w, k) })
 	view.Today = tile(p, c, "usage", func() (usage.Sums, error) {
 		sums, err := p.usedToday(ctx, w, usage.ByNothing, usage.Filter{ProviderKey: k.ID})
@@ -195,7 +208,28 @@ func (p *Pages) providerLevels(ctx context.Context, w workspace, k tenants.Provi
 			out = append(out, l)
 		}
 	}
+	for _, model := range learnedModels(k) {
+		if err != nil {
+			break
+		}
+		var of []ui.Level
+		of, err = p.levels(ctx, w.Tenant.ID, k.LimitsFor(model)[len(k.Limits):], model, w.Now)
+		for _, l := range of {
+			l.Name += ", learned"
+			out = append(out, l)
+		}
+	}
 	return out, err
+}
+
+// learnedModels are the first of the models of which something was learned.
+func learnedModels(k tenants.ProviderKey) (out []string) {
+	for _, l := range k.Learned {
+		if len(out) < modelGauges && (len(out) == 0 || out[len(out)-1] != l.Model) {
+			out = append(out, l.Model)
+		}
+	}
+	return out
 }
 
 // Sentence says how the key is.
@@ -203,6 +237,11 @@ func (v providerPage) Sentence() string {
 	switch v.Tone {
 	case ui.OK:
 		return "This key works."
+	case ui.Cool:
+		if v.Rests {
+			return "No call uses this key now: it is " + v.State + "."
+		}
+		return "This key works. " + v.State + "."
 	case ui.Warn:
 		return "This key could not be checked. Calls use it all the same."
 	case ui.Bad:

@@ -28,6 +28,7 @@ type providerRow struct {
 	Tone                  ui.Tone
 	State, Reason         string
 	Models                int
+	Rests                 bool // no model of it is called now
 }
 
 func keyRowOf(k tenants.APIKey, customer string, now time.Time) keyRow {
@@ -51,7 +52,7 @@ func keyRowOf(k tenants.APIKey, customer string, now time.Time) keyRow {
 	return row
 }
 
-func providerRowOf(k tenants.ProviderKey) providerRow {
+func providerRowOf(k tenants.ProviderKey, now time.Time) providerRow {
 	row := providerRow{Name: k.Name, Provider: k.Provider, Last4: k.Last4, Models: len(k.Models), Reason: k.StatusReason}
 	if known, ok := catalogue.Lookup(k.Provider); ok {
 		row.Provider, row.Practice = known.Name, known.Practice
@@ -67,6 +68,10 @@ func providerRowOf(k tenants.ProviderKey) providerRow {
 		row.Tone, row.State = ui.Idle, "switched off"
 	default:
 		row.Tone, row.State = ui.Idle, string(k.Status)
+	}
+	if words := coolWords(k, now); words != "" && k.Usable() {
+		row.Tone, row.State = ui.Cool, words
+		_, row.Rests = k.Resting(now)
 	}
 	return row
 }

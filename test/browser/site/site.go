@@ -21,7 +21,7 @@ var Inside = []string{
 	"/docs", "/docs/errors", "/docs/limits",
 	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/plans", "/plans/:id", "/plans/:id/edit", "/plans/new",
-	"/providers", "/providers/:id", "/providers/:id/edit", "/providers/:id/remove", "/providers/new",
+	"/providers", "/providers/:id", "/providers/:id/clear", "/providers/:id/edit", "/providers/:id/remove", "/providers/new",
 	"/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage",
 }
 
