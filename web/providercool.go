@@ -105,7 +105,7 @@ func place(zone string) string {
 
 // ladderOf draws the ladder with the step that counts now; -1 is none.
 func ladderOf(step int) []rung {
-	words := []string{"a 429 with healthy counters", "daily cap known and spent, or again within the hour", "second step", "third step", "fourth"}
+	words := []string{"a 429 with healthy counters", "daily cap spent, or again within 1 h", "second step", "third step", "fourth"}
 	out := []rung{{Length: "90 s", Words: words[0]}}
 	for i, d := range limits.Ladder() {
 		out = append(out, rung{Length: shortSpan(d), Words: words[i+1]})
@@ -146,16 +146,22 @@ func coolWords(k tenants.ProviderKey, now time.Time) string {
 		}
 		return "cooling until " + ui.Instant(until.In(now.Location()), now)
 	}
-	n := 0
+	var n int64
+	var until time.Time
 	for _, m := range k.Models {
-		if _, cools := k.Cools(m, now); cools {
+		if b, cools := k.Cools(m, now); cools {
 			n++
+			until = b.Until
 		}
 	}
-	if n == 0 {
+	of := " of " + ui.Of(int64(len(k.Models)), "model", "models")
+	switch n {
+	case 0:
 		return ""
+	case 1:
+		return "1" + of + " cools until " + ui.Instant(until.In(now.Location()), now)
 	}
-	return ui.Count(int64(n)) + " of " + ui.Of(int64(len(k.Models)), "model", "models") + " " + map[bool]string{true: "cools", false: "cool"}[n == 1]
+	return ui.Count(n) + of + " cool"
 }
 
 // modelRow is one model of a provider key today.
@@ -299,7 +305,7 @@ func clearing(k tenants.ProviderKey, c tenants.Cleared, action string, now time.
 	ask := ui.Confirm{
 		Title: "Clear the cooldown of " + what + "?", Text: "Calls of customers go out through this key again within a second, on every replica.",
 		Action: action, Back: "/providers/" + id.ProviderKey.Format(k.ID), Keep: "Leave it", Do: "Clear",
-		Consequences: []ui.Consequence{{Tone: ui.Cool, Number: ui.Count(int64(hits)), Text: "of its cooldowns run now, and end"}},
+		Consequences: []ui.Consequence{{Tone: ui.Cool, Number: ui.Count(int64(hits)), Text: map[bool]string{true: "cooldown ends now", false: "cooldowns end now"}[hits == 1]}},
 	}
 	if !end.IsZero() {
 		ask.Consequences = append(ask.Consequences, ui.Consequence{Number: ui.Span(end.Sub(now)), Text: "are left of it. A provider that still refuses has it rest again, and the call that found out is refused."})

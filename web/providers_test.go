@@ -171,14 +171,14 @@ func TestProviderKeysAreForOwnersAndAdminsOfTheirTenantOnly(t *testing.T) {
 				}
 			}
 			word := url.Values{"word": {"Theirs"}, "provider": {"practice"}, "name": {"x"}}
-			for _, a := range []answer{s.get(theirs, session), s.get(theirs+"/remove", session), s.post(theirs+"/remove", session, word), s.post(theirs+"/verify", session, word)} {
+			for _, a := range []answer{s.get(theirs, session), s.get(theirs+"/remove", session), s.post(theirs+"/remove", session, word), s.post(theirs+"/verify", session, word), s.get(theirs+"/clear", session), s.post(theirs+"/clear", session, word), s.post(theirs+"/forget", session, word), s.get(theirs+"/tiles/cooling", session)} {
 				if allowed && a.status != http.StatusNotFound || !allowed && a.status != http.StatusForbidden {
 					t.Errorf("another tenant's: %d", a.status)
 				}
 				a.hasNot(t, "Theirs")
 			}
 			if !allowed {
-				for _, path := range []string{"/providers", mine + "/verify", mine + "/remove"} {
+				for _, path := range []string{"/providers", mine + "/verify", mine + "/remove", mine + "/clear", mine + "/forget"} {
 					if a := s.post(path, session, url.Values{"word": {"Mine"}, "provider": {"practice"}, "name": {"x"}}); a.status != http.StatusForbidden {
 						t.Errorf("POST %s: %d", path, a.status)
 					}

@@ -112,7 +112,7 @@ func (p plan) version() billing.NewVersion {
 
 var (
 	openAI = provider{slug: "openai", name: "OpenAI main", baseURL: "https://api.openai.com/v1", last4: "mQ7c", status: "active", models: []string{"gpt-4.1", "gpt-4.1-mini", "o4-mini"},
-		rests: []rest{{model: "o4-mini", source: "authoritative", reason: "provider_day_spent", detail: "RPD", status: 429, since: -3 * time.Hour, until: 9 * time.Hour}},
+		rests: []rest{{model: "o4-mini", source: "authoritative", reason: "stated_wait", detail: "RPD", status: 429, since: -3 * time.Hour, until: 9 * time.Hour}},
 		learned: []learned{
 			{"gpt-4.1-mini", "requests", "minute", 5000, "header", "x-ratelimit-limit-requests"},
 			{"gpt-4.1-mini", "tokens", "minute", 2_000_000, "header", "x-ratelimit-limit-tokens"},
