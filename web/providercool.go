@@ -90,6 +90,9 @@ func coolNote(h tenants.KeyHealth, now time.Time) string {
 		}
 		return "Checked by a call of our own at " + ui.Instant(at, now) + ", never by a customer’s."
 	}
+	if h.Bench.Until.IsZero() {
+		return "It ends when a check passes."
+	}
 	if at, ok := h.Bench.ProbeAt(); ok && at.After(now) {
 		return "A guess: from " + ui.Instant(at.In(now.Location()), now) + " one call may find out whether it is over."
 	} else if ok {

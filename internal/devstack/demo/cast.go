@@ -28,7 +28,7 @@ type provider struct {
 type rest struct {
 	model, source, reason, detail string
 	status                        int
-	since, until                  time.Duration // from now
+	since, until                  time.Duration // from now; until 0: until a check passes
 	step                          int
 }
 
@@ -124,7 +124,7 @@ var (
 		slug: "custom", name: "Groq batch", baseURL: "https://groq.invalid/openai/v1", last4: "pW4d", status: "unverified",
 		reason: "The provider did not answer within 10 seconds.", models: []string{"llama-3.3-70b"},
 	}
-	second = provider{slug: "openai", name: "OpenAI second account", baseURL: "https://api.openai.com/v1", last4: "x1Lq", status: "invalid", reason: "The provider says that this key is not valid.", models: []string{}}
+	second = provider{slug: "openai", name: "OpenAI second account", baseURL: "https://api.openai.com/v1", last4: "x1Lq", status: "invalid", reason: "The provider says that this key is not valid.", models: []string{}, rests: []rest{{source: "auth", reason: "credential_refused", status: 401, since: -26 * time.Hour}}}
 )
 
 // cast is who there is: one large tenant, one small, and one of yesterday.

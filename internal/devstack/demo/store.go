@@ -29,10 +29,15 @@ func (f filler) addProvider(ctx context.Context, tenant uuid.UUID, k provider) e
 // addHealth is what the calls of such a key have shown.
 func (f filler) addHealth(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID, k provider) error {
 	for _, r := range k.rests {
+		var until *time.Time
+		if r.until != 0 {
+			at := f.o.Now.Add(r.until)
+			until = &at
+		}
 		_, err := tx.Exec(ctx, `
 			insert into provider_health (tenant_id, provider_key_id, model, source, reason, status, detail, since, until, step, limited_at, failed_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $8, $8)`,
-			tenant, key, r.model, r.source, r.reason, r.status, r.detail, f.o.Now.Add(r.since), f.o.Now.Add(r.until), r.step)
+			tenant, key, r.model, r.source, r.reason, r.status, r.detail, f.o.Now.Add(r.since), until, r.step)
 		if err != nil {
 			return err
 		}
