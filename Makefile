@@ -40,6 +40,7 @@ soak: ## long random tests
 	@scripts/test.sh -tags soak -run Soak -timeout 60m -count 1 ./...
 
 bench-limits: ## the limits engine against its peers, in one run
+	@scripts/setup.sh test
 	@go test -run '^$$' -bench . -benchtime 20000x ./internal/limits
 
 check: ## format, vet, lint, generated code, modules

@@ -161,3 +161,11 @@ func idOf(s string) (u uuid.UUID) {
 	copy(u[:], s)
 	return u
 }
+
+// packed is the key and then the body; empty: there is no key.
+func (o Once) packed() string {
+	if o.Key == uuid.Nil {
+		return ""
+	}
+	return string(o.Key[:]) + string(o.Body[:])
+}

@@ -1,5 +1,9 @@
 -- What follows a reservation: A is 5 what to do, 6 the id.
 local what, id = A[5], A[6]
+local c = cold()
+local at, spend, release, give_back = c.at, c.spend, c.release, c.give_back
+local slide, add, within, fresh = c.slide, c.add, c.within, c.fresh
+local flag, held, free, tell, needs = c.flag, c.held, c.free, c.tell, c.needs
 
 local function load(name)
   local packed = call('GET', P .. 'r' .. name)
@@ -150,7 +154,7 @@ if what == 3 then
   local moved = back .. figures
   if r[13] > 0 and attempt == r[13] - 1 and moved == r[14] then
     local t = tell(r, false)
-    return answer({ 2, micros, latest, r, t })
+    return answer({ 2, micros, latest, id, r, t })
   end
   if attempt ~= r[13] then return answer({ 9 }) end
   for _, list in ipairs(candidates) do

@@ -127,7 +127,7 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, forget bool, 
 		return set.broken
 	}
 	f := set.told()
-	p.array(19)
+	p.array(20)
 	p.ints(as, o.At.UnixMicro(), o.ExpiresAt.UnixMicro())
 	p.str(packFigures(&o.Estimate))
 	p.int(o.Estimate.Requests)
@@ -156,6 +156,7 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, forget bool, 
 	}
 	p.int(o.ExpiresAt.Add(remembered).UnixMicro())
 	p.str(r.owner)
+	p.str(o.Once.packed())
 	return nil
 }
 

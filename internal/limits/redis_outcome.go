@@ -117,7 +117,8 @@ func (h *farHold) charged(o *Outcome) Charge {
 }
 
 // standing is the decision that an open call stands on.
-func (r *Redis) standing(a *answer, tenant, id uuid.UUID) (Decision, error) {
+func (r *Redis) standing(a *answer, tenant uuid.UUID) (Decision, error) {
+	id := idOf(a.str())
 	c := r.record(&a.unpacker, tenant, id)
 	d := Decision{Admitted: true, Again: true, Candidate: c.candidate, At: wall(c.at), ExpiresAt: wall(c.expires)}
 	d.States = c.tell(a)
@@ -190,7 +191,7 @@ func (r *Redis) Move(ctx context.Context, n Next) (Decision, error) {
 	case farDone:
 		return q.moved(&a, &n)
 	case farAgain:
-		d, err := r.standing(&a, n.Tenant, n.ID)
+		d, err := r.standing(&a, n.Tenant)
 		d.Admitted, d.ProviderFull = d.Candidate >= 0, d.Candidate < 0
 		return d, err
 	}

@@ -19,6 +19,7 @@ type farCall struct {
 	holds                         []farHold
 	definitions                   []string
 	reservationID, reservationTen uuid.UUID
+	once                          Once
 }
 
 // farHold is a hold of it.
@@ -53,6 +54,9 @@ func (r *Redis) record(a *unpacker, tenant, id uuid.UUID) farCall {
 	}
 	a.int() // when to forget it
 	a.str() // who tells of its end
+	if once := a.str(); len(once) == 32 {
+		c.once = Once{idOf(once[:16]), idOf(once[16:])}
+	}
 	return c
 }
 
@@ -128,7 +132,7 @@ func (r *Redis) defined(definitions string) *Set {
 func (c *farCall) reservation() Reservation {
 	r := Reservation{
 		ID: c.reservationID, Tenant: c.reservationTen, Model: c.model, At: wall(c.at), ExpiresAt: wall(c.expires),
-		Estimate: c.estimate, Holds: make([]Hold, len(c.holds)), Moves: c.moves,
+		Estimate: c.estimate, Holds: make([]Hold, len(c.holds)), Moves: c.moves, Once: c.once,
 	}
 	for i := range c.holds {
 		h := &c.holds[i]

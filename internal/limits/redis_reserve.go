@@ -254,7 +254,7 @@ func (q *farAsk) reserve(ctx context.Context, req *Request) (Decision, error) {
 	case farDone:
 		return q.decided(&a, req)
 	case farAgain:
-		return q.r.standing(&a, req.Tenant, req.ID)
+		return q.r.standing(&a, req.Tenant)
 	}
 	return Decision{}, refusal(a.status)
 }
@@ -282,7 +282,7 @@ func (q *farAsk) decision(what int, req *Request, wallMS int64) asked {
 }
 
 func (q *farAsk) keep(p *packer, req *Request) {
-	p.array(12)
+	p.array(13)
 	if req.ID == uuid.Nil {
 		p.str("")
 	} else {
@@ -303,6 +303,7 @@ func (q *farAsk) keep(p *packer, req *Request) {
 	p.int(int64(q.r.maxOpen))
 	q.models(p)
 	p.str(q.r.owner)
+	p.str(req.Once.packed())
 }
 
 // madeTail is a UUIDv7 but for its first six bytes, which are its instant.
@@ -352,7 +353,7 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 	if id != "" {
 		d.ExpiresAt = wall(expires)
 		d.Reservation = Reservation{
-			ID: idOf(id), Tenant: req.Tenant, Model: req.Model, At: d.At, ExpiresAt: d.ExpiresAt, Estimate: req.Estimate,
+			ID: idOf(id), Tenant: req.Tenant, Model: req.Model, At: d.At, ExpiresAt: d.ExpiresAt, Estimate: req.Estimate, Once: req.Once,
 			Holds: append(holdsOf(make([]Hold, 0, len(d.States)), planStates), holdsOf(nil, chosenStates)...),
 		}
 		q.r.owes(q.t, expires)
