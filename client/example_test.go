@@ -11,8 +11,8 @@ import (
 )
 
 // ask stands for the call of a provider.
-func ask(context.Context) (client.Usage, error) {
-	return client.Usage{InputTokens: 1180, OutputTokens: 640}, nil
+func ask(ctx context.Context) (client.Usage, error) {
+	return client.Usage{InputTokens: 1180, OutputTokens: 640}, ctx.Err()
 }
 
 func connect() *client.Client {

@@ -27,7 +27,7 @@ var weighed = map[limits.Dimension][]limits.Class{
 func weightField(i int, c limits.Class) string { return row("limits", i, "weights."+string(c)) }
 
 // finer fills what a row shows of these.
-func (f form) finer(i int, r *limitRow, in func(member, says string) ui.Input) {
+func finer(r *limitRow, in func(member, says string) ui.Input) {
 	r.Policy, r.Mode, r.Outage = in("policy", "how it counts"), in("mode", "at its end"), in("outage", "while the store is out")
 	r.Policy.Label, r.Mode.Label, r.Outage.Label = "Counts", "At its end", "While the store is out"
 	r.Policy.Options = ui.Choose(r.Policy.Value, append([]ui.Option{}, policyOptions...)...)

@@ -73,7 +73,7 @@ func (f form) limitRow(i int) limitRow {
 	r.Models.Class, r.Models.Placeholder = "mono", "every model"
 	r.Dimension.Options = ui.Choose(r.Dimension.Value, append([]ui.Option{}, dimensionOptions...)...)
 	r.Window.Options = ui.Choose(r.Window.Value, append([]ui.Option{}, windowOptions...)...)
-	f.finer(i, &r, in)
+	finer(&r, in)
 	return r
 }
 

@@ -159,13 +159,6 @@ func TestANewVersionChangesNobodyAndLosesNothingOfItsLimits(t *testing.T) {
 	}
 }
 
-// field is the value of a hidden field.
-func field(body, name string) string {
-	_, rest, _ := strings.Cut(body, `name="`+name+`" value="`)
-	value, _, _ := strings.Cut(rest, `"`)
-	return strings.NewReplacer("&#34;", `"`, "&quot;", `"`).Replace(value)
-}
-
 func TestPlansAreReadByAllAndChangedByTheirRolesOnly(t *testing.T) {
 	t.Parallel()
 	for role, may := range map[string]struct{ change, money bool }{

@@ -142,9 +142,9 @@ func (p *Pages) findThings(c echo.Context, s *search) {
 }
 
 func (p *Pages) findRequest(ctx context.Context, s search) ([]hit, error) {
-	request, err := id.Request.Parse(s.Text)
-	if err != nil {
-		return nil, nil
+	request, wrong := id.Request.Parse(s.Text)
+	if wrong != nil {
+		return nil, nil // it is some other text
 	}
 	e, _, err := p.reports.RequestByID(ctx, s.Tenant.ID, request)
 	if fault.Is(err, fault.NotFound) {

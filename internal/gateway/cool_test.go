@@ -179,7 +179,7 @@ func clearedByHand(t *testing.T, s *stack.Stack) {
 			return ""
 		})
 	}
-	for _, clear := range []struct{ path, body string }{
+	for _, cleared := range []struct{ path, body string }{
 		{"/api/v1/provider-keys/" + w.ProviderKey + "/cooldowns/clear", `{"model": "test-small"}`},
 		{"/api/v1/provider-keys/" + w.ProviderKey + "/cooldowns/clear", `{}`},
 		{"/api/v1/cooldowns/clear", ""},
@@ -187,11 +187,11 @@ func clearedByHand(t *testing.T, s *stack.Stack) {
 		up.Next(limited("600"))
 		capacity(t, ask(t, s, w), 598, 600)
 		var content any
-		if clear.body != "" {
-			content = clear.body
+		if cleared.body != "" {
+			content = cleared.body
 		}
-		if a := s.Want(t, 200, "POST", clear.path, w.ManagementKey, content); a.JSON("cleared") != 1.0 {
-			t.Errorf("%s %s: %s", clear.path, clear.body, a)
+		if a := s.Want(t, 200, "POST", cleared.path, w.ManagementKey, content); a.JSON("cleared") != 1.0 {
+			t.Errorf("%s %s: %s", cleared.path, cleared.body, a)
 		}
 		again()
 	}

@@ -145,7 +145,7 @@ func TestWhatWasSentBeforeAFailureProvesNothing(t *testing.T) {
 
 func TestThreeFailuresOfAModelRestItAndOneBurstIsOne(t *testing.T) {
 	var s Streak
-	full := false
+	var full bool
 	burst := Failure{Sent: noon.Add(-time.Second)}
 	for range 5 {
 		if s, full = s.Failed(failing(0, 500, burst)); full || len(s) != 1 {

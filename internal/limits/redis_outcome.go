@@ -96,7 +96,7 @@ func (c *farCall) outcome(a *answer) Outcome {
 		o.State = StateCancelled
 	}
 	for i := range c.holds {
-		if h := &c.holds[i]; h.rule.kind == kindCalendar && !(h.ended && c.late) {
+		if h := &c.holds[i]; h.rule.kind == kindCalendar && (!h.ended || !c.late) {
 			o.Charges = append(o.Charges, h.charged(&o))
 		}
 	}

@@ -53,7 +53,7 @@ func (q *farAsk) resolve(req *Request) {
 			continue
 		}
 		for i := range s.rules {
-			if r := &s.rules[i]; !(r.provider && len(req.Candidates) > 0) && r.applies(req.Model) {
+			if r := &s.rules[i]; (!r.provider || len(req.Candidates) == 0) && r.applies(req.Model) {
 				q.charges(r, &req.Estimate, req.Model, req.EndUser, -1)
 			}
 		}

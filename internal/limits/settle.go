@@ -185,7 +185,7 @@ func (t *tenant) outcome(c *call, at *instant) Outcome {
 	}
 	for i := range c.holds {
 		h := &c.holds[i]
-		if h.rule.kind == kindCalendar && !(h.ended && c.late) {
+		if h.rule.kind == kindCalendar && (!h.ended || !c.late) {
 			o.Charges = append(o.Charges, h.charged(c))
 		}
 		if !h.ended {

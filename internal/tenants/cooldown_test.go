@@ -374,10 +374,10 @@ func TestCooldownsOfAnotherTenantAreNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, clear := b.ClearCooldowns(t.Context(), made.Tenant.ID, tenants.Cleared{Key: b.key})
+	_, cleared := b.ClearCooldowns(t.Context(), made.Tenant.ID, tenants.Cleared{Key: b.key})
 	_, forget := b.ForgetLearned(t.Context(), made.Tenant.ID, b.key, tenants.Forgotten{})
-	if !fault.Is(clear, fault.NotFound) || !fault.Is(forget, fault.NotFound) {
-		t.Errorf("%v, %v", clear, forget)
+	if !fault.Is(cleared, fault.NotFound) || !fault.Is(forget, fault.NotFound) {
+		t.Errorf("%v, %v", cleared, forget)
 	}
 	if n, err := b.ClearCooldowns(t.Context(), made.Tenant.ID, tenants.Cleared{}); n != 0 || err != nil || len(b.seen(t, b.key).Cooldowns(b.clock.now())) != 1 {
 		t.Errorf("another tenant clears %d, %v", n, err)

@@ -11,8 +11,9 @@ import (
 	"weir/internal/limits"
 )
 
-func (b *bench) sliding(w limits.Window, amount int64) limits.Limit {
-	l := b.limit(limits.DimensionTokens, w, amount)
+// sliding is a limit of 100.
+func (b *bench) sliding(w limits.Window) limits.Limit {
+	l := b.limit(limits.DimensionTokens, w, 100)
 	l.Policy = limits.PolicySliding
 	return l
 }
@@ -28,7 +29,7 @@ func pico(n int64) limits.Cost { return limits.Cost{Requests: 1, ChargePico: n} 
 var policies = []guarantee{
 	{"ASlidingMinuteCountsASubBucketUntilAllOfItHasLeft", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		plan := []limits.Limit{b.sliding(limits.WindowMinute, 100)}
+		plan := []limits.Limit{b.sliding(limits.WindowMinute)}
 		b.clock.Move(300 * time.Millisecond)
 		b.admitted(plan, 60)
 		b.clock.Move(9 * time.Second) // 9.3
@@ -47,7 +48,7 @@ var policies = []guarantee{
 	}},
 	{"ASlidingDayCountsFiveMinutesAtATime", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		plan := []limits.Limit{b.sliding(limits.WindowRollingDay, 100)}
+		plan := []limits.Limit{b.sliding(limits.WindowRollingDay)}
 		b.clock.Move(4 * time.Minute)
 		b.admitted(plan, 100)
 		wantWait(t, b.refused(plan, 1), 24*time.Hour+time.Minute)
@@ -61,7 +62,7 @@ var policies = []guarantee{
 	}},
 	{"ASlidingWindowIsCorrectedWhereItWasChargedOrNotAtAll", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		plan := []limits.Limit{b.sliding(limits.WindowMinute, 100)}
+		plan := []limits.Limit{b.sliding(limits.WindowMinute)}
 		lower, higher, gone := b.admitted(plan, 30), b.admitted(plan, 30), b.admitted(plan, 30)
 		b.clock.Move(10 * time.Second)
 		b.admitted(plan, 10)
@@ -145,16 +146,16 @@ var policies = []guarantee{
 	}},
 	{"AShadowLimitReportsAndNeverRefuses", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		shadow, real := b.limit(limits.DimensionTokens, limits.WindowDay, 100), b.limit(limits.DimensionTokens, limits.WindowMinute, 1000)
+		shadow, stops := b.limit(limits.DimensionTokens, limits.WindowDay, 100), b.limit(limits.DimensionTokens, limits.WindowMinute, 1000)
 		shadow.Mode = limits.ModeShadow
-		plan := []limits.Limit{shadow, real}
+		plan := []limits.Limit{shadow, stops}
 		b.admitted(plan, 80)
 		d := b.call(plan, 30)
 		if !d.Admitted || len(d.Violations) != 0 || !d.States[0].Refuses || d.States[0].RetryAfter != 12*time.Hour || d.States[1].Refuses {
 			t.Fatalf("%+v", d)
 		}
 		b.remaining(20, shadow) // it simulates a refusal: nothing was charged
-		b.remaining(890, real)
+		b.remaining(890, stops)
 		if len(d.Reservation.Holds) != 1 {
 			t.Fatalf("%+v", d.Reservation)
 		}
@@ -166,7 +167,7 @@ var policies = []guarantee{
 			t.Fatalf("%+v", d)
 		}
 		d = b.refused(plan, 900)
-		if len(d.Violations) != 1 || d.Violations[0].Ledger != real.Ledger("") {
+		if len(d.Violations) != 1 || d.Violations[0].Ledger != stops.Ledger("") {
 			t.Fatalf("refused by %s", describe(d.Violations))
 		}
 		shadow.Mode = limits.ModeEnforce
@@ -204,7 +205,7 @@ var policies = []guarantee{
 	{"AChangeOfPolicyKeepsWhatIsUsed", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		bucket := b.limit(limits.DimensionTokens, limits.WindowMinute, 100)
-		sliding := b.sliding(limits.WindowMinute, 100)
+		sliding := b.sliding(limits.WindowMinute)
 		held := b.admitted([]limits.Limit{bucket}, 60)
 		b.clock.Move(6 * time.Second) // 10 refilled
 		b.remaining(50, sliding)
@@ -219,7 +220,7 @@ var policies = []guarantee{
 	}},
 	{"AnOverrunCountsAfterAChangeOfPolicyToo", func(t *testing.T, open Open) {
 		b := newBench(t, open)
-		bucket, sliding := b.limit(limits.DimensionTokens, limits.WindowMinute, 100), b.sliding(limits.WindowMinute, 100)
+		bucket, sliding := b.limit(limits.DimensionTokens, limits.WindowMinute, 100), b.sliding(limits.WindowMinute)
 		first := b.admitted([]limits.Limit{bucket}, 10)
 		b.remaining(90, sliding)
 		b.settled(first, 30)

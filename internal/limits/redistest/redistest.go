@@ -53,7 +53,7 @@ func (s *Server) Run() {
 	if err != nil {
 		s.t.Fatal("redis-server is not installed: run scripts/setup.sh test, or install it (Debian, Ubuntu: apt install redis-server; macOS: brew install redis)")
 	}
-	s.process = exec.Command(bin, append([]string{
+	s.process = exec.CommandContext(context.WithoutCancel(s.t.Context()), bin, append([]string{
 		"--port", "0", "--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--logfile", filepath.Join(s.dir, "log"),
 	}, s.args...)...)
