@@ -111,15 +111,19 @@ func (p plan) version() billing.NewVersion {
 }
 
 var (
-	openAI = provider{slug: "openai", name: "OpenAI main", baseURL: "https://api.openai.com/v1", last4: "mQ7c", status: "active", models: []string{"gpt-4.1", "gpt-4.1-mini", "o4-mini"},
+	openAI = provider{
+		slug: "openai", name: "OpenAI main", baseURL: "https://api.openai.com/v1", last4: "mQ7c", status: "active", models: []string{"gpt-4.1", "gpt-4.1-mini", "o4-mini"},
 		rests: []rest{{model: "o4-mini", source: "authoritative", reason: "stated_wait", detail: "RPD", status: 429, since: -3 * time.Hour, until: 9 * time.Hour}},
 		learned: []learned{
 			{"gpt-4.1-mini", "requests", "minute", 5000, "header", "x-ratelimit-limit-requests"},
 			{"gpt-4.1-mini", "tokens", "minute", 2_000_000, "header", "x-ratelimit-limit-tokens"},
 			{"o4-mini", "requests", "day", 1000, "body", "RPD"},
-		}}
-	claude = provider{slug: "custom", name: "Claude relay", baseURL: "https://llm.invalid/v1", last4: "Zk0A", status: "active", models: []string{"claude-sonnet-4-5"},
-		rests: []rest{{model: "claude-sonnet-4-5", source: "heuristic", reason: "rate_limited_again", status: 429, since: -2 * time.Minute, until: 8 * time.Minute, step: 2}}}
+		},
+	}
+	claude = provider{
+		slug: "custom", name: "Claude relay", baseURL: "https://llm.invalid/v1", last4: "Zk0A", status: "active", models: []string{"claude-sonnet-4-5"},
+		rests: []rest{{model: "claude-sonnet-4-5", source: "heuristic", reason: "rate_limited_again", status: 429, since: -2 * time.Minute, until: 8 * time.Minute, step: 2}},
+	}
 	groq = provider{
 		slug: "custom", name: "Groq batch", baseURL: "https://groq.invalid/openai/v1", last4: "pW4d", status: "unverified",
 		reason: "The provider did not answer within 10 seconds.", models: []string{"llama-3.3-70b"},
