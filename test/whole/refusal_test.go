@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/internal/gateway/upstreamtest"
 	"weir/internal/id"
@@ -50,11 +52,18 @@ func limited(t *testing.T, up *upstreamtest.Upstream, scope string, tight stack.
 	for i, l := range of("tenant") {
 		limitTenant(t, w, i, l)
 	}
+	stack.Eventually(t, 2*time.Second, func() string {
+		a := weir.Want(t, 200, "GET", "/v1/limits", w.Key, nil)
+		if n := bytes.Count(a.Body, []byte(`"scope":"tenant"`)); n != len(of("tenant")) {
+			return fmt.Sprintf("%d of the tenant's limits are in force: %s", n, a)
+		}
+		return ""
+	})
 	return w
 }
 
-// limitTenant gives a tenant a limit of its own, as the operator will. Nothing
-// may have been asked of the tenant's key yet: what it found is remembered.
+// limitTenant gives a tenant a limit of its own, as the operator will. It is in
+// force within a second.
 func limitTenant(t *testing.T, w stack.World, position int, l stack.Limit) {
 	t.Helper()
 	policy := map[string]string{"minute": "bucket", "day": "calendar", "none": "gauge"}[l.Window]
