@@ -142,11 +142,7 @@ func (p *Pages) findThings(c echo.Context, s *search) {
 }
 
 func (p *Pages) findRequest(ctx context.Context, s search) ([]hit, error) {
-	request, wrong := id.Request.Parse(s.Text)
-	if wrong != nil {
-		return nil, nil // it is some other text
-	}
-	e, _, err := p.reports.RequestByID(ctx, s.Tenant.ID, request)
+	e, err := p.requestOf(ctx, s.workspace, s.Text)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
