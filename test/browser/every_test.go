@@ -81,7 +81,7 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 func narrow(t *testing.T, tab *chrome.Tab) {
 	t.Helper()
 	if over := tab.Overflow(); over != "" {
-		t.Errorf("it scrolls sideways: %s", over)
+		t.Errorf("at %d px it scrolls sideways: %s", tab.Inner(), over)
 	}
 }
 

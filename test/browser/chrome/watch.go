@@ -104,6 +104,13 @@ func (tab *Tab) Shift() Shift {
 	return s
 }
 
+// Inner is how wide the window is, in CSS pixels.
+func (tab *Tab) Inner() (px int) {
+	tab.t.Helper()
+	tab.JS("innerWidth", &px)
+	return px
+}
+
 // Overflow is what reaches past the right edge of the window, and by how many
 // pixels; "" when nothing does.
 func (tab *Tab) Overflow() string {
