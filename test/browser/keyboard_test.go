@@ -42,6 +42,9 @@ func TestTheSearchOverEverythingNeedsKeysAlone(t *testing.T) {
 	tab.Keys("k", chromedp.ModifierCtrl)
 	tab.Type("Ada's")
 	tab.Found("Ada's")
+	for _, v := range tab.Axe() {
+		t.Errorf("the search with results: %s", v)
+	}
 	tab.Keys(kb.ArrowDown)
 	tab.Keys(kb.ArrowUp)
 	tab.Keys(kb.Enter)
