@@ -25,10 +25,7 @@ type spentCap struct {
 	ResetAt   time.Time
 }
 
-const (
-	shownCaps    = 5
-	watchedCalls = 200 // customers whose caps are looked at
-)
+const shownCaps = 5
 
 // readCaps asks the limits engine how the caps stand. Whose they are is for who
 // may see customers; others see the tenant's own.
@@ -38,7 +35,7 @@ func (p *Pages) readCaps(ctx context.Context, w workspace) (caps, error) {
 	list := calendar(w.Tenant.Limits)
 	who := map[limits.Scope]string{}
 	if w.May(seeCustomers) {
-		contracts, err := p.billing.Contracts(ctx, w.Tenant.ID, watchedCalls)
+		contracts, err := p.billing.Contracts(ctx, w.Tenant.ID, watchedCustomers)
 		if err != nil {
 			return c, err
 		}

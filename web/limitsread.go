@@ -14,8 +14,8 @@ import (
 	"weir/web/ui"
 )
 
-// How many customers, keys and provider keys the page of limits looks at, the
-// newest first.
+// How many customers, keys and provider keys the page of limits and the caps of
+// Home look at, the newest first.
 const (
 	watchedCustomers = 200
 	watchedKeys      = 100

@@ -53,12 +53,11 @@ func owner(t *testing.T) (*chrome.Tab, stack.World) {
 }
 
 // newcomer is signed in to a tenant of its own that has nothing yet.
-func newcomer(t *testing.T) (*chrome.Tab, stack.World) {
+func newcomer(t *testing.T) *chrome.Tab {
 	t.Helper()
-	w := weir.Tenant(t, "Europe/Berlin")
 	tab := visitor(t)
-	signIn(tab, w.SignInLink)
-	return tab, w
+	signIn(tab, weir.Tenant(t, "Europe/Berlin").SignInLink)
+	return tab
 }
 
 // signIn opens a sign-in link and presses its button.

@@ -15,7 +15,7 @@ const (
 )
 
 func TestEveryPageBehindSignInIsKnown(t *testing.T) {
-	fresh, _ := newcomer(t)
+	fresh := newcomer(t)
 	var shapes []string
 	for _, p := range append(site.Walk(busy(t)), site.Walk(fresh)...) {
 		shapes = append(shapes, p.Shape)
@@ -38,7 +38,7 @@ func TestEveryPageBehindSignInIsKnown(t *testing.T) {
 func TestEveryPageIsSound(t *testing.T) {
 	inside := busy(t)
 	t.Run("inside", func(t *testing.T) { sound(t, inside.For(t), site.Walk(inside)) })
-	fresh, _ := newcomer(t)
+	fresh := newcomer(t)
 	t.Run("empty", func(t *testing.T) { sound(t, fresh.For(t), site.Walk(fresh)) })
 	t.Run("outside", func(t *testing.T) {
 		var pages []site.Page

@@ -38,7 +38,7 @@ func headings(tab interface{ JS(string, any) }) string {
 }
 
 func TestACustomerIsMadeWithoutScripts(t *testing.T) {
-	tab, _ := newcomer(t)
+	tab := newcomer(t)
 	tab.NoScript()
 	tab.Open("/customers")
 	tab.Press("New customer")

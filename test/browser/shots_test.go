@@ -22,7 +22,7 @@ func TestScreenshots(t *testing.T) {
 	}
 	inside := busy(t)
 	shoot(t, inside, filepath.Join(out, "busy"), site.Walk(inside))
-	fresh, _ := newcomer(t)
+	fresh := newcomer(t)
 	shoot(t, fresh, filepath.Join(out, "new"), site.Walk(fresh))
 	var outside []site.Page
 	for _, path := range site.Outside {

@@ -111,24 +111,21 @@ func (tab *Tab) Inner() (px int) {
 	return px
 }
 
+// reach is how far something reaches past the right edge.
+type reach struct {
+	Name string
+	By   float64
+}
+
 // Overflow is what reaches past the right edge of the window, and by how many
 // pixels; "" when nothing does.
 func (tab *Tab) Overflow() string {
 	tab.t.Helper()
-	var wide []struct {
-		Name string
-		By   float64
-	}
+	var wide []reach
 	tab.JS(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.body.querySelectorAll("*")].map((e) => ({Name: e.tagName.toLowerCase() + "." + (e.getAttribute("class") || ""), By: e.getBoundingClientRect().right - innerWidth})).filter((e) => e.By > 0.5)`, &wide)
 	if len(wide) == 0 {
 		return ""
 	}
-	worst := slices.MaxFunc(wide, func(a, b struct {
-		Name string
-		By   float64
-	},
-	) int {
-		return cmp.Compare(a.By, b.By)
-	})
+	worst := slices.MaxFunc(wide, func(a, b reach) int { return cmp.Compare(a.By, b.By) })
 	return fmt.Sprintf("%s by %.0f px", worst.Name, worst.By)
 }
