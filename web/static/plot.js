@@ -50,7 +50,7 @@
     const every = figure.clientWidth < 480 ? 2 : 1, marks = data.marks.filter((_, i) => i % every === 0);
     figure.classList.add("plotted");
     chart = new uPlot({
-      width: figure.clientWidth, height: 236, padding: [8, 0, 0, every === 2 ? 16 : 0], legend: { show: false },
+      width: figure.clientWidth, height: 236, padding: [8, 0, 0, figure.clientWidth < 900 ? 16 : 0], legend: { show: false },
       cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: { x: { time: false, range: [-0.5, n - 0.5] }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.04 : 4] } },
       axes: [
