@@ -49,7 +49,7 @@ func (p *Pages) readCaps(ctx context.Context, w workspace) (caps, error) {
 	if len(list) == 0 {
 		return c, nil
 	}
-	states, err := p.limits.Live(ctx, w.Tenant.ID, list, "")
+	states, err := p.limits.Live(ctx, w.Tenant.ID, list, "", "")
 	if err != nil {
 		return c, err
 	}

@@ -32,7 +32,7 @@ type customerPage struct {
 	Period                      billing.Period
 	Started                     time.Time
 	Levels                      *[]ui.Level
-	EachModel                   string // limits that each model has for itself, as words
+	EachModel, EachUser         string // limits that each has for itself, as words
 	Keys                        *[]apiKeyRow
 	MoreKeys                    bool
 	Today                       *customerDay
@@ -79,7 +79,7 @@ func (p *Pages) showCustomer(c echo.Context, who auth.Person, w workspace, f for
 	keys := tile(p, c, "keys", func() (tenants.Page[tenants.APIKey], error) {
 		return p.tenants.APIKeys(ctx, who.Tenant, tenants.KeyFilter{Customer: customer}, uuid.Nil, lastRows)
 	})
-	v.EachModel = eachModel(placed)
+	v.setEach(placed)
 	v.Levels = tile(p, c, "levels", func() ([]ui.Level, error) { return p.customerLevels(ctx, w, placed, keys) })
 	if keys != nil {
 		v.setKeys(*keys)
@@ -157,11 +157,12 @@ func (p *Pages) customerLevels(ctx context.Context, w workspace, placed []limits
 	return out, nil
 }
 
-// eachModel says the limits that each model has for itself, "" of none.
-func eachModel(list []limits.Limit) string {
+// eachOf says the limits that each model, or each end user, has for itself, ""
+// of none.
+func eachOf(list []limits.Limit, has func(limits.Limit) bool) string {
 	var said []string
 	for _, l := range list {
-		if l.EachModel {
+		if has(l) {
 			s := ui.Count(l.Amount) + " " + strings.ToLower(limitName(l))
 			if len(l.Models) > 0 {
 				s += " for each of " + strings.Join(l.Models, ", ")
@@ -170,6 +171,11 @@ func eachModel(list []limits.Limit) string {
 		}
 	}
 	return strings.Join(said, "; ")
+}
+
+func (v *customerPage) setEach(list []limits.Limit) {
+	v.EachModel = eachOf(list, func(l limits.Limit) bool { return l.EachModel && !l.EachEndUser() })
+	v.EachUser = eachOf(list, limits.Limit.EachEndUser)
 }
 
 func (v *customerPage) setKeys(page tenants.Page[tenants.APIKey]) {

@@ -27,8 +27,9 @@ func (p *Pages) customerLevelsTile(c echo.Context, who auth.Person, w workspace)
 	placed := contract.Version.Placed(customer, contract.Plan)
 	v := customerPage{
 		workspace: w, ID: id.Customer.Format(customer), Name: contract.Customer.Name, Suspended: contract.Customer.SuspendedAt != nil,
-		EachModel: eachModel(placed), Plan: contractWords(contract),
+		Plan: contractWords(contract),
 	}
+	v.setEach(placed)
 	keys := tile(p, c, "keys", func() (tenants.Page[tenants.APIKey], error) {
 		return p.tenants.APIKeys(ctx, who.Tenant, tenants.KeyFilter{Customer: customer}, uuid.Nil, lastRows)
 	})

@@ -90,7 +90,7 @@ func (p *Pages) states(ctx context.Context, tenant uuid.UUID, list []limits.Limi
 	if len(list) == 0 {
 		return nil, nil
 	}
-	return p.limits.Live(ctx, tenant, list, "")
+	return p.limits.Live(ctx, tenant, list, "", "")
 }
 
 func planWords(at billing.Standing) string {

@@ -112,7 +112,7 @@ func providerEditView(v providerEditPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = limitTable(v.limitRows(2), false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = limitTable(withoutUsers(v.limitRows(2)), false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

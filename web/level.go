@@ -17,7 +17,7 @@ func (p *Pages) levels(ctx context.Context, tenant uuid.UUID, list []limits.Limi
 	if len(list) == 0 {
 		return nil, nil
 	}
-	states, err := p.limits.Live(ctx, tenant, list, model)
+	states, err := p.limits.Live(ctx, tenant, list, model, "")
 	out := make([]ui.Level, len(states))
 	for i, s := range states {
 		out[i] = levelOf(s, now)

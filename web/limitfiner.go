@@ -8,11 +8,12 @@ import (
 	"weir/web/ui"
 )
 
-// What most limits leave as it is: how they count, what they do at their end,
+// What most limits leave as it is: whom they hold for, how they count, what they do at their end,
 // and what each kind of token counts for.
 
 var (
 	policyOptions = []ui.Option{{Label: "as usual for its window"}, {Value: "bucket", Label: "refilling, with a burst"}, {Value: "sliding", Label: "never more in any window"}}
+	holdsOptions  = []ui.Option{{Label: "all together"}, {Value: "end_user", Label: "each end user"}}
 	modeOptions   = []ui.Option{{Value: "enforce", Label: "refuse"}, {Value: "shadow", Label: "only report"}}
 	outageOptions = []ui.Option{{Value: "share", Label: "each server grants its share"}, {Value: "closed", Label: "refuse"}, {Value: "open", Label: "let pass"}}
 )
@@ -26,8 +27,18 @@ var weighed = map[limits.Dimension][]limits.Class{
 
 func weightField(i int, c limits.Class) string { return row("limits", i, "weights."+string(c)) }
 
+// withoutUsers are rows of limits that no end user has for itself.
+func withoutUsers(rows []limitRow) []limitRow {
+	for i := range rows {
+		rows[i].Holds = ui.Input{}
+	}
+	return rows
+}
+
 // finer fills what a row shows of these.
 func finer(r *limitRow, in func(member, says string) ui.Input) {
+	r.Holds = in("scope", "whom it holds for")
+	r.Holds.Label, r.Holds.Options = "Holds for", ui.Choose(r.Holds.Value, append([]ui.Option{}, holdsOptions...)...)
 	r.Policy, r.Mode, r.Outage = in("policy", "how it counts"), in("mode", "at its end"), in("outage", "while the store is out")
 	r.Policy.Label, r.Mode.Label, r.Outage.Label = "Counts", "At its end", "While the store is out"
 	r.Policy.Options = ui.Choose(r.Policy.Value, append([]ui.Option{}, policyOptions...)...)
@@ -44,6 +55,9 @@ func finer(r *limitRow, in func(member, says string) ui.Input) {
 		r.FinerWrong = r.FinerWrong || w.Error != ""
 		r.Weights = append(r.Weights, w)
 	}
+	if r.Holds.Value == string(limits.ScopeEndUser) {
+		said = append(said, "for each end user")
+	}
 	if r.Policy.Value == string(limits.PolicySliding) {
 		said = append(said, "never more in any window of that length")
 	}
@@ -54,7 +68,7 @@ func finer(r *limitRow, in func(member, says string) ui.Input) {
 		said = append(said, r.Outage.Value+" while the store is out")
 	}
 	r.Finer = strings.Join(said, ", ")
-	for _, x := range []ui.Input{r.Policy, r.Mode, r.Outage} {
+	for _, x := range []ui.Input{r.Holds, r.Policy, r.Mode, r.Outage} {
 		r.FinerWrong = r.FinerWrong || x.Error != ""
 	}
 }
@@ -63,6 +77,9 @@ func finer(r *limitRow, in func(member, says string) ui.Input) {
 func (f form) putFiner(i int, l limits.Limit) {
 	if l.Policy != limits.Default(limits.Limit{Window: l.Window}).Policy {
 		f.Set(row("limits", i, "policy"), string(l.Policy))
+	}
+	if l.EachEndUser() {
+		f.Set(row("limits", i, "scope"), string(limits.ScopeEndUser))
 	}
 	f.Set(row("limits", i, "mode"), string(l.Mode))
 	f.Set(row("limits", i, "outage"), string(l.Outage))
@@ -74,7 +91,7 @@ func (f form) putFiner(i int, l limits.Limit) {
 // readFiner reads these into a limit. A weight of a token that the dimension
 // does not count is dropped: its field is not there.
 func (f *form) readFiner(i int, l *limits.Limit) {
-	l.Policy = limits.Policy(f.Get(row("limits", i, "policy")))
+	l.Policy, l.Scope.Kind = limits.Policy(f.Get(row("limits", i, "policy"))), limits.ScopeKind(f.Get(row("limits", i, "scope")))
 	l.Mode, l.Outage = limits.Mode(f.Get(row("limits", i, "mode"))), limits.Outage(f.Get(row("limits", i, "outage")))
 	for _, c := range weighed[l.Dimension] {
 		typed := strings.TrimSpace(f.Get(weightField(i, c)))

@@ -14,7 +14,7 @@ type limitRow struct {
 	Dimension, Amount, Window, Burst, Models ui.Input
 	Each                                     bool
 	EachName                                 string
-	Policy, Mode, Outage                     ui.Input
+	Holds, Policy, Mode, Outage              ui.Input
 	Weights                                  []ui.Input // of what is counted in tokens
 	Finer                                    string     // what is set of these, in words; "" all is as usual
 	FinerWrong                               bool       // something of these is not right

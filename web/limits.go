@@ -25,6 +25,8 @@ type limitsPage struct {
 	All    int // limits there are
 	Idle   int // of them, with nothing used or held
 	Shown  int
+	Users  bool   // some hold for each end user
+	User   string // whose levels of these are asked for
 	More   bool   // there are customers beyond those that are looked at
 	Asked  string // a request id that is not there
 }
@@ -42,6 +44,7 @@ type limitLine struct {
 	Whose  string // where lines of many stand in one list
 	Policy string
 	Reset  string
+	Apart  bool // it has a level for each end user, and none by itself
 }
 
 // limitsPage answers GET /limits. With ?why= it leads to what became of a
@@ -70,7 +73,7 @@ func (p *Pages) limitsTile(c echo.Context, _ auth.Person, w workspace) error {
 }
 
 func (p *Pages) fillLimits(c echo.Context, v *limitsPage) {
-	v.Flat = v.Query.Get("order") == "closest"
+	v.Flat, v.User = v.Query.Get("order") == "closest", strings.TrimSpace(v.Query.Get("end_user"))
 	groups := tile(p, c, "limits", func() ([]limitGroup, error) { return p.readLimits(c.Request().Context(), v) })
 	if groups == nil {
 		return
@@ -78,6 +81,7 @@ func (p *Pages) fillLimits(c echo.Context, v *limitsPage) {
 	for _, g := range *groups {
 		for _, l := range g.Lines {
 			v.All++
+			v.Users = v.Users || l.State.Limit.EachEndUser()
 			if l.idle() {
 				v.Idle++
 			}
@@ -125,7 +129,7 @@ func flat(groups []limitGroup) []limitGroup {
 // idle tells whether nothing of a limit is taken. One that admits nothing is
 // not idle: somebody may wonder.
 func (l limitLine) idle() bool {
-	return l.State.Limit.Amount > 0 && l.State.Used+l.State.Held+l.State.Debt == 0
+	return l.State.Limit.Amount > 0 && !l.Apart && l.State.Used+l.State.Held+l.State.Debt == 0
 }
 
 // standing counts the limits that need a look, of all that are read.
@@ -137,7 +141,7 @@ func (v limitsPage) standing() (spent, debt, near int) {
 		for _, l := range g.Lines {
 			s := l.State
 			switch {
-			case s.Limit.Mode == limits.ModeShadow || s.Limit.Amount == 0:
+			case l.Apart || s.Limit.Mode == limits.ModeShadow || s.Limit.Amount == 0:
 			case s.Debt > 0:
 				debt++
 			case s.Remaining == 0:

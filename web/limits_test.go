@@ -49,6 +49,30 @@ func TestEveryLimitStandsOnOnePageWithWhatIsLeftOfIt(t *testing.T) {
 	s.get("/tiles/limits?order=closest", session).has(t, "Requests a minute", `id="tile-limits"`)
 }
 
+func TestTheLimitsPageShowsTheLevelsOfAnEndUserWhoIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	each := perMinute(limits.DimensionRequests, 7)
+	each.Scope.Kind = limits.ScopeEndUser
+	p, _ := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionRequests, 100), each)
+	c, public := s.addCustomer(made.Tenant.ID, "Kestrel")
+	_, err := s.billing.Subscribe(t.Context(), made.Tenant.ID, c.ID, p.ID)
+	must(t, err)
+	contract, err := s.billing.ContractOf(t.Context(), made.Tenant.ID, c.ID)
+	must(t, err)
+	_, err = s.engine.Reserve(t.Context(), limits.Request{Tenant: made.Tenant.ID, Plan: contract.Sets, EndUser: "ann", Estimate: limits.Cost{Requests: 3}})
+	must(t, err)
+
+	s.get("/limits", session).has(t, "2 of 2 limits shown", "each end user", "a level for each", `name="end_user"`)
+	s.get("/limits?end_user=ann", session).has(t, "end user ann", "3 held of 7")
+	s.get("/limits?end_user=bob&idle=show", session).has(t, "end user bob", "0 used of 7")
+	s.get("/customers/"+public, session).has(t, "Each end user by itself: 7 requests a minute.")
+	if provider := s.get("/providers/new", session); strings.Contains(provider.body, "each end user") {
+		t.Error("a provider limits each end user")
+	}
+}
+
 func TestTheLimitsPageShowsEachRoleOnlyWhatItMaySee(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

@@ -34,7 +34,7 @@ func (p *Pages) readLimits(ctx context.Context, v *limitsPage) ([]limitGroup, er
 	}
 	groups = append(groups, providers...)
 	own := limitGroup{Name: v.Tenant.Name, Of: "all customers together"}
-	if own.Lines, err = p.lines(ctx, v.workspace, v.Tenant.Limits, nil, ""); err != nil {
+	if own.Lines, err = p.lines(ctx, v.workspace, v.Tenant.Limits, nil, "", v.User); err != nil {
 		return nil, err
 	}
 	if len(own.Lines) > 0 {
@@ -63,11 +63,11 @@ func (p *Pages) customersLimits(ctx context.Context, v *limitsPage) ([]limitGrou
 	var out []limitGroup
 	for _, c := range contracts {
 		g := limitGroup{Name: c.Customer.Name, Of: "plan " + contractWords(c), Href: "/customers/" + id.Customer.Format(c.Customer.ID)}
-		if g.Lines, err = p.lines(ctx, v.workspace, c.Version.Placed(c.Customer.ID, c.Plan), nil, ""); err != nil {
+		if g.Lines, err = p.lines(ctx, v.workspace, c.Version.Placed(c.Customer.ID, c.Plan), nil, "", v.User); err != nil {
 			return nil, err
 		}
 		for _, k := range keys[c.Customer.ID] {
-			own, err := p.lines(ctx, v.workspace, k.Limits, nil, "key "+k.Name)
+			own, err := p.lines(ctx, v.workspace, k.Limits, nil, "key "+k.Name, v.User)
 			if err != nil {
 				return nil, err
 			}
@@ -107,7 +107,7 @@ func (p *Pages) providersLimits(ctx context.Context, w workspace) ([]limitGroup,
 	var out []limitGroup
 	for _, k := range page.Items {
 		g := limitGroup{Name: k.Name, Of: "what the provider allows", Href: "/providers/" + id.ProviderKey.Format(k.ID)}
-		if g.Lines, err = p.lines(ctx, w, k.Limits, k.Models, ""); err != nil {
+		if g.Lines, err = p.lines(ctx, w, k.Limits, k.Models, "", ""); err != nil {
 			return nil, err
 		}
 		if len(g.Lines) > 0 {
@@ -119,7 +119,7 @@ func (p *Pages) providersLimits(ctx context.Context, w workspace) ([]limitGroup,
 
 // lines are limits as they stand: the shared ledgers, then for each of the
 // models the ledger that a limit keeps for it alone.
-func (p *Pages) lines(ctx context.Context, w workspace, list []limits.Limit, models []string, of string) ([]limitLine, error) {
+func (p *Pages) lines(ctx context.Context, w workspace, list []limits.Limit, models []string, of, user string) ([]limitLine, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -131,39 +131,52 @@ func (p *Pages) lines(ctx context.Context, w workspace, list []limits.Limit, mod
 			shared = append(shared, l)
 		}
 	}
-	out, err := p.linesOf(ctx, w, shared, "", of)
+	out, err := p.linesOf(ctx, w, shared, "", of, user)
 	for _, model := range models[:min(len(models), modelGauges)] {
 		if err != nil || len(each) == 0 {
 			return out, err
 		}
 		applying := slices.DeleteFunc(slices.Clone(each), func(l limits.Limit) bool { return !l.Applies(model) })
 		var more []limitLine
-		more, err = p.linesOf(ctx, w, applying, model, of)
+		more, err = p.linesOf(ctx, w, applying, model, of, user)
 		out = append(out, more...)
 	}
 	return out, err
 }
 
-func (p *Pages) linesOf(ctx context.Context, w workspace, list []limits.Limit, model, of string) ([]limitLine, error) {
+// linesOf are limits as they stand for a model and an end user. Without one,
+// those that have a ledger for each stand there without a level.
+func (p *Pages) linesOf(ctx context.Context, w workspace, list []limits.Limit, model, of, user string) (out []limitLine, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	states, err := p.limits.Live(ctx, w.Tenant.ID, list, model)
-	out := make([]limitLine, len(states))
-	for i, s := range states {
-		line := limitLine{Level: levelOf(s, w.Now), State: s, Policy: policyWords(s.Limit), Reset: resetWords(s, w)}
-		for _, part := range []string{model, strings.Join(s.Limit.Models, ", "), of} {
-			if part != "" {
-				line.Of = part
-				break
-			}
+	states, err := p.limits.Live(ctx, w.Tenant.ID, list, model, user)
+	for _, s := range states {
+		out = append(out, limitLine{Level: levelOf(s, w.Now), State: s, Reset: resetWords(s, w)})
+	}
+	for _, l := range list {
+		if l.EachEndUser() && user == "" {
+			s := limits.State{Limit: l}
+			out = append(out, limitLine{Level: levelOf(s, w.Now), State: s, Apart: true})
 		}
-		if model != "" && of != "" {
-			line.Of += ", " + of
-		}
-		out[i] = line
+	}
+	for i := range out {
+		l := &out[i]
+		l.Policy = policyWords(l.State.Limit)
+		l.Of = strings.Join(slices.DeleteFunc([]string{cmp.Or(model, strings.Join(l.State.Limit.Models, ", ")), userWords(l.State.Limit, user), of}, func(s string) bool { return s == "" }), ", ")
 	}
 	return out, err
+}
+
+// userWords say which end user a limit's level is of.
+func userWords(l limits.Limit, user string) string {
+	switch {
+	case !l.EachEndUser():
+		return ""
+	case user == "":
+		return "each end user"
+	}
+	return "end user " + user
 }
 
 // policyWords name how a limit counts.

@@ -126,18 +126,18 @@ func TestANewVersionChangesNobodyAndLosesNothingOfItsLimits(t *testing.T) {
 	made, session := s.as("owner")
 	p, public := s.plan(made.Tenant.ID, "Team", limits.Limit{
 		Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: 200_000, Burst: 300_000, Models: []string{"gpt-4o*"}, EachModel: true,
-		Weights: map[limits.Class]int64{limits.ClassCachedInput: 0}, Outage: limits.OutageClosed,
+		Weights: map[limits.Class]int64{limits.ClassCachedInput: 0}, Outage: limits.OutageClosed, Scope: limits.Scope{Kind: limits.ScopeEndUser},
 	})
 	x, _ := s.addCustomer(made.Tenant.ID, "Kestrel")
 	_, err := s.billing.Subscribe(t.Context(), made.Tenant.ID, x.ID, p.ID)
 	must(t, err)
 	form := s.get("/plans/"+public+"/edit", session)
-	form.has(t, `value="200,000"`, `value="300,000"`, `value="gpt-4o*"`, `value="0"`, "cached input counts 0 times", "closed while the store is out")
+	form.has(t, `value="200,000"`, `value="300,000"`, `value="gpt-4o*"`, `value="0"`, "cached input counts 0 times", "for each end user", "closed while the store is out")
 	for _, amount := range []string{"400,000", "500,000"} { // the second changes the same draft
 		a := s.post("/plans/"+public, session, url.Values{
 			"limits.0.dimension": {"tokens"}, "limits.0.window": {"minute"}, "limits.0.amount": {amount}, "limits.0.burst": {"600000"},
 			"limits.0.models": {"gpt-4o*"}, "limits.0.each_model": {"true"},
-			"limits.0.weights.cached_input": {"0"}, "limits.0.outage": {"closed"}, "limits.0.mode": {"enforce"}, "limits.0.policy": {""},
+			"limits.0.weights.cached_input": {"0"}, "limits.0.outage": {"closed"}, "limits.0.mode": {"enforce"}, "limits.0.policy": {""}, "limits.0.scope": {"end_user"},
 		})
 		if a.status != http.StatusSeeOther {
 			t.Fatalf("%d %s", a.status, a.body)
@@ -149,7 +149,7 @@ func TestANewVersionChangesNobodyAndLosesNothingOfItsLimits(t *testing.T) {
 		t.Fatalf("%d versions, %v", len(versions), err)
 	}
 	l := versions[0].Limits[0]
-	if l.Amount != 500_000 || l.Burst != 600_000 || !l.EachModel || l.Weights[limits.ClassCachedInput] != 0 || len(l.Weights) != 1 || l.Outage != limits.OutageClosed {
+	if l.Amount != 500_000 || l.Burst != 600_000 || !l.EachModel || l.Weights[limits.ClassCachedInput] != 0 || len(l.Weights) != 1 || l.Outage != limits.OutageClosed || !l.EachEndUser() {
 		t.Errorf("%+v", l)
 	}
 	s.post("/plans/"+public+"/publish", session, url.Values{})

@@ -39,7 +39,12 @@ func (r requestPage) limitOwner(l limits.Limit) string {
 		return r.Tenant.Name
 	case limits.ScopeProviderKey, limits.ScopePool:
 		return "the provider key"
-	case limits.ScopeClientToken, limits.ScopeEndUser:
+	case limits.ScopeEndUser:
+		if r.Call.Event.EndUser != "" {
+			return "the end user " + r.Call.Event.EndUser
+		}
+		return "calls that name no end user"
+	case limits.ScopeClientToken:
 	}
 	return strings.ReplaceAll(string(l.Scope.Kind), "_", " ")
 }
@@ -116,6 +121,7 @@ func (r requestPage) ledgerWords(ledger string) (name, of string) {
 	if len(parts) < 3 {
 		return ledger, ""
 	}
+	parts[len(parts)-1], _, _ = strings.Cut(parts[len(parts)-1], "@") // the end user, whom nobody can read there
 	kind, ref, _ := strings.Cut(parts[0], ":")
 	l := limits.Limit{Scope: limits.Scope{Kind: limits.ScopeKind(kind)}, Dimension: limits.Dimension(parts[1]), Window: limits.Window(parts[2])}
 	of = r.limitOwner(l)

@@ -97,7 +97,7 @@ func TestACapKeepsWhatIsUsedUntilTheOldZonesDayEnds(t *testing.T) {
 	left := func() (int64, time.Time) {
 		contract, err := s.billing.ContractOf(t.Context(), made.Tenant.ID, customer.ID)
 		must(t, err)
-		states, err := s.engine.Live(t.Context(), made.Tenant.ID, contract.Limits, "")
+		states, err := s.engine.Live(t.Context(), made.Tenant.ID, contract.Limits, "", "")
 		must(t, err)
 		return states[0].Remaining, states[0].ResetAt
 	}

@@ -48,7 +48,7 @@ type Deps struct {
 
 // Live states ledgers as they are now; the engine of this process.
 type Live interface {
-	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model, endUser string) ([]limits.State, error)
 }
 
 // Pages is the surface. Its handlers are safe for concurrent use.

@@ -11,13 +11,34 @@ import (
 )
 
 // Sentence says a set of limits as a customer would: "500 requests and 200,000
-// tokens a minute, up to 5 million tokens a day". It is always generated, never
-// typed. No limits: "No limits".
+// tokens a minute, up to 5 million tokens a day; each end user 20 requests a
+// minute". It is always generated, never typed. No limits: "No limits".
 func Sentence(list []limits.Limit) string {
-	general, narrowed := split(list)
-	if len(list) == 0 {
-		return "No limits"
+	var together, each []limits.Limit
+	for _, l := range list {
+		switch {
+		case l.Mode == limits.ModeShadow: // it is in the fine print
+		case l.EachEndUser():
+			each = append(each, l)
+		default:
+			together = append(together, l)
+		}
 	}
+	switch {
+	case len(together)+len(each) == 0:
+		return "No limits"
+	case len(each) == 0:
+		return clause(together, "Limits for some models")
+	case len(together) == 0:
+		return "Each end user " + clause(each, "has limits for some models")
+	}
+	return clause(together, "Limits for some models") + "; each end user " + clause(each, "has limits for some models")
+}
+
+// clause says limits that hold for the same: for all end users together, or for
+// each. otherwise stands where all of them are for some models only.
+func clause(list []limits.Limit, otherwise string) string {
+	general, narrowed := split(list)
 	var parts []string
 	if s := group(general, limits.WindowMinute); s != "" {
 		parts = append(parts, s+" a minute")
@@ -38,7 +59,7 @@ func Sentence(list []limits.Limit) string {
 		parts = append(parts, s)
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "Limits for some models")
+		parts = append(parts, otherwise)
 	}
 	if len(narrowed) > 0 && len(general) > 0 {
 		parts = append(parts, "less for some models")
@@ -66,7 +87,7 @@ var order = []limits.Dimension{
 func group(list []limits.Limit, w limits.Window) string {
 	var parts []string
 	for _, d := range order {
-		i := slices.IndexFunc(list, func(l limits.Limit) bool { return l.Dimension == d && l.Window == w && l.Mode != limits.ModeShadow })
+		i := slices.IndexFunc(list, func(l limits.Limit) bool { return l.Dimension == d && l.Window == w })
 		if i >= 0 {
 			parts = append(parts, quantity(list[i]))
 		}
@@ -141,6 +162,9 @@ func FinePrint(list []limits.Limit, zone string) []string {
 		out = append(out, "A token is what the provider's usage report counts: input, cached input, cache writes, output and reasoning. A call holds its estimate when it starts and is settled at what it really took.")
 	}
 	out = append(out, "The limits are shared by all API keys of the customer.")
+	if slices.ContainsFunc(list, limits.Limit.EachEndUser) {
+		out = append(out, "An end user is whom a call names as its user. What is said of each end user holds for every one of them by itself; calls that name nobody count together, as one.")
+	}
 	for _, l := range list {
 		out = append(out, fine(l, zone)...)
 	}
@@ -155,6 +179,9 @@ func fine(l limits.Limit, zone string) (out []string) {
 	}
 	if l.EachModel {
 		name += " of each model"
+	}
+	if l.EachEndUser() {
+		name += " of each end user"
 	}
 	if w := weights(l); w != "" {
 		out = append(out, "In the limit of "+name+", "+w+".")

@@ -79,7 +79,7 @@ type API struct {
 // engine is what keeps the limits.
 type engine interface {
 	usage.Limiter
-	Live(ctx context.Context, tenant uuid.UUID, l []limits.Limit, model string) ([]limits.State, error)
+	Live(ctx context.Context, tenant uuid.UUID, l []limits.Limit, model, endUser string) ([]limits.State, error)
 }
 
 // NewAPI checks the configuration; nothing is started yet.

@@ -51,7 +51,7 @@ type Checkpointer interface {
 
 // Live reads what limits hold now.
 type Live interface {
-	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model, endUser string) ([]limits.State, error)
 }
 
 // Timeouts bound an exchange with a provider.

@@ -176,7 +176,7 @@ func refuse(h http.Header, e *refused) (int, openAIErrorBody) {
 // known; of a call that was not decided, as they stand.
 func (s *Server) showLimits(k *caller) {
 	if k.states == nil && k.contract.Customer.ID == k.who.Key.Customer && len(k.contract.Limits)+len(k.who.Key.Limits) > 0 {
-		k.states, _ = s.Limits.Live(k.ctx, k.who.Tenant.ID, k.limits(), k.model) // without it the headers stay away
+		k.states, _ = s.Limits.Live(k.ctx, k.who.Tenant.ID, k.limits(), k.model, "") // without it the headers stay away
 	}
 	verdict.Headers(k.echo.Response().Header(), k.states)
 }

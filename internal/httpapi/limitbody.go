@@ -17,6 +17,7 @@ type limitBody struct {
 	Burst     *int64           `json:"burst,omitempty" description:"A bucket's ceiling, at least the amount; absent: the amount"`
 	Models    []string         `json:"models,omitempty" description:"Exact names or patterns such as gpt-4o*; absent: all models"`
 	EachModel bool             `json:"each_model,omitempty" description:"One ledger for each model instead of a shared one"`
+	Scope     string           `json:"scope,omitempty" enum:"end_user" description:"end_user: the limit holds for each end user that calls state, and calls that state none count as one; absent: for all of them together. Not on provider keys"`
 	Weights   map[string]int64 `json:"weights,omitempty" description:"What a token class counts for, in thousandths; absent: 1000"`
 	Mode      string           `json:"mode,omitempty" enum:"enforce,shadow" description:"shadow reports what it would refuse, and refuses nothing; absent: enforce"`
 	Outage    string           `json:"outage,omitempty" enum:"share,closed,open" description:"What happens while the store of limits is out; absent: share"`
@@ -32,6 +33,7 @@ type limitJSON struct {
 	Burst     int64            `json:"burst,omitempty"`
 	Models    []string         `json:"models,omitempty"`
 	EachModel bool             `json:"each_model,omitempty"`
+	Scope     string           `json:"scope,omitempty" enum:"end_user"`
 	Weights   map[string]int64 `json:"weights,omitempty"`
 	Mode      string           `json:"mode" example:"enforce"`
 	Outage    string           `json:"outage" example:"share"`
@@ -50,6 +52,11 @@ func limitsFrom(list []limitBody) ([]limits.Limit, error) {
 		l := limits.Limit{
 			Dimension: limits.Dimension(b.Dimension), Window: limits.Window(b.Window), Policy: limits.Policy(b.Policy), Amount: *b.Amount,
 			Models: b.Models, EachModel: b.EachModel, Mode: limits.Mode(b.Mode), Outage: limits.Outage(b.Outage),
+		}
+		switch l.Scope.Kind = limits.ScopeKind(b.Scope); l.Scope.Kind {
+		case "", limits.ScopeEndUser:
+		default:
+			wrong = append(wrong, fault.Field{Pointer: fmt.Sprintf("/limits/%d/scope", i), Code: "not_one_of", Message: "A limit holds for each end_user; leave the scope out for all of them together."})
 		}
 		if b.Burst != nil {
 			l.Burst = *b.Burst
@@ -77,6 +84,9 @@ func limitsJSON(list []limits.Limit) []limitJSON {
 		out[i] = limitJSON{
 			ID: id.Limit.Format(l.ID), Dimension: string(l.Dimension), Window: string(l.Window), Policy: string(l.Policy),
 			Amount: l.Amount, Burst: l.Burst, Models: l.Models, EachModel: l.EachModel, Mode: string(l.Mode), Outage: string(l.Outage),
+		}
+		if l.EachEndUser() {
+			out[i].Scope = string(limits.ScopeEndUser)
 		}
 		for class, w := range l.Weights {
 			if out[i].Weights == nil {

@@ -3,13 +3,16 @@ package httpapi
 import (
 	"time"
 
+	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 	"weir/internal/verdict"
 )
 
 type liveQuery struct {
 	Model    string `query:"model" description:"Only limits that a call for this model touches"`
+	EndUser  string `query:"end_user" description:"Also the limits for each end user, as they stand for this one"`
 	Customer string `query:"customer" description:"For management keys"`
 }
 
@@ -24,6 +27,10 @@ type liveJSON struct {
 }
 
 func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
+	if wrong := usage.CheckLabels(q.EndUser, nil); len(wrong) > 0 {
+		wrong[0].Pointer = "?end_user"
+		return liveJSON{}, fault.InvalidFields(wrong...)
+	}
 	customer, err := r.decidesFor(reservationBody{Customer: q.Customer})
 	if err != nil {
 		return liveJSON{}, err
@@ -39,7 +46,7 @@ func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
 	if r.caller.Key.Test {
 		list = limits.TestPlan(list)
 	}
-	states, err := s.limits.Live(r.ctx, r.tenant(), list, q.Model)
+	states, err := s.limits.Live(r.ctx, r.tenant(), list, q.Model, q.EndUser)
 	if err != nil {
 		return liveJSON{}, err
 	}

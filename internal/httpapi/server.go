@@ -38,7 +38,7 @@ type Deps struct {
 
 // Live reads what limits hold now.
 type Live interface {
-	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model string) ([]limits.State, error)
+	Live(ctx context.Context, tenant uuid.UUID, list []limits.Limit, model, endUser string) ([]limits.State, error)
 }
 
 // Server is the surface. Its handlers are safe for concurrent use.

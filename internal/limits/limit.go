@@ -80,8 +80,9 @@ const (
 )
 
 // Scope is what a limit is attached to. ID is stable: it survives rotation of a
-// key, renaming, and any change of plan. Name is for people, and no part of any
-// identity.
+// key, renaming, and any change of plan; of an end user, it is that of the
+// customer, key or token whose limit it is. Name is for people, and no part of
+// any identity.
 type Scope struct {
 	Kind ScopeKind `json:"kind"`
 	ID   uuid.UUID `json:"id"`
@@ -131,6 +132,10 @@ func Default(l Limit) Limit {
 	return l
 }
 
+// EachEndUser tells whether each end user that calls state has the whole amount.
+// Calls that state none count together, as one.
+func (l Limit) EachEndUser() bool { return l.Scope.Kind == ScopeEndUser }
+
 // Ledger is the stable identity of the ledger that a call for model is charged
 // to: scope, dimension, window and models, such as
 // "customer:<uuid>/tokens/day/gpt-4o*". The amount, the policy, names and plan
@@ -147,7 +152,7 @@ func (l Limit) Ledger(model string) string {
 // LedgerOf is the ledger of a call that states an end user. Who that is cannot
 // be read from it.
 func (l Limit) LedgerOf(model, endUser string) string {
-	if l.Scope.Kind != ScopeEndUser {
+	if !l.EachEndUser() {
 		return l.Ledger(model)
 	}
 	return l.Ledger(model) + "@" + hashed(endUser)

@@ -57,7 +57,7 @@ func reserve(t *testing.T, m *limits.Memory, model string, tokens int64, plan ..
 
 func live(t *testing.T, m *limits.Memory, plan ...limits.Limit) []limits.State {
 	t.Helper()
-	states, err := m.Live(context.Background(), tenant, plan, "")
+	states, err := m.Live(context.Background(), tenant, plan, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +181,13 @@ func TestALoadThatIsAbandonedFailsTheCallOnly(t *testing.T) {
 	day := limit(limits.DimensionTokens, limits.WindowDay, 60)
 	first := make(chan error)
 	go func() {
-		_, err := m.Live(context.Background(), tenant, []limits.Limit{day}, "")
+		_, err := m.Live(context.Background(), tenant, []limits.Limit{day}, "", "")
 		first <- err
 	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	hang <- struct{}{} // the first call is in the books now
-	if _, err := m.Live(ctx, tenant, []limits.Limit{day}, ""); fault.Of(err).Code != "limiter_unavailable" {
+	if _, err := m.Live(ctx, tenant, []limits.Limit{day}, "", ""); fault.Of(err).Code != "limiter_unavailable" {
 		t.Fatalf("%v", err)
 	}
 	if s := live(t, m, limit(limits.DimensionTokens, limits.WindowMinute, 60))[0]; s.Remaining != 60 {

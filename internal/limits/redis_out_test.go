@@ -143,7 +143,7 @@ func (p *pair) used(l limits.Limit) int64 {
 	var s []limits.State
 	p.await("the state", func() (ok bool) {
 		var err error
-		s, err = p.engines[0].Live(context.Background(), p.tenant, []limits.Limit{l}, "m")
+		s, err = p.engines[0].Live(context.Background(), p.tenant, []limits.Limit{l}, "m", "")
 		return err == nil
 	})
 	return s[0].Used + s[0].Held

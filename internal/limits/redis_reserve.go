@@ -464,7 +464,7 @@ func holdsOf(holds []Hold, list []farState) []Hold {
 }
 
 // Live is Memory's, on Redis.
-func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model string) ([]State, error) {
+func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model, endUser string) ([]State, error) {
 	set := Compile(limits)
 	if set.broken != nil {
 		return nil, out(set.broken)
@@ -473,8 +473,8 @@ func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mode
 	q := r.ask(t, model)
 	for i := range set.rules {
 		rule := &set.rules[i]
-		if !rule.user && (model == "" && !rule.each || model != "" && rule.applies(model)) {
-			q.charges(rule, &Cost{}, model, "", -1)
+		if rule.shown(model, endUser) {
+			q.charges(rule, &Cost{}, model, endUser, -1)
 		}
 	}
 	q.plan = len(q.list)

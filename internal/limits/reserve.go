@@ -417,9 +417,9 @@ func (t *tenant) standing(c *call, at *instant) Decision {
 
 // Live states the ledgers of the limits that apply to model, each with the wait
 // of the smallest call. Without a model it leaves out those that have a ledger
-// per model, and always those that have one per end user. It charges nothing.
-// Errors are as for Reserve.
-func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model string) ([]State, error) {
+// per model, without an end user those that have one per end user. It charges
+// nothing. Errors are as for Reserve.
+func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model, endUser string) ([]State, error) {
 	set := Compile(limits)
 	if set.broken != nil {
 		return nil, out(set.broken)
@@ -430,7 +430,8 @@ func (m *Memory) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mod
 		w.model, w.figures = model, none.figures()
 		for i := range set.rules {
 			r := &set.rules[i]
-			if !r.user && (model == "" && !r.each || model != "" && r.applies(model)) {
+			if r.shown(model, endUser) {
+				w.know(r, endUser)
 				w.ask(r, model, &none, false, true)
 			}
 		}

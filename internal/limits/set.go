@@ -80,6 +80,15 @@ func (c *Cost) figures() figures {
 // named tells that the ledger depends on what a call says of itself.
 func (r *rule) named() bool { return r.each || r.user }
 
+// shown tells whether a look at a model and an end user shows the limit: without
+// them, none that has a ledger for each.
+func (r *rule) shown(model, endUser string) bool {
+	if r.user && endUser == "" {
+		return false
+	}
+	return model == "" && !r.each || model != "" && r.applies(model)
+}
+
 // othersSuffix follows the name of a limit in that of the ledger which all
 // models or end users beyond the bound share. No model has such a name.
 const othersSuffix = "#,others"
@@ -129,7 +138,7 @@ func (s *Set) Spends() bool { return s != nil && s.spends }
 
 func (r *rule) compile(l Limit) error {
 	r.facts = &facts{limit: l, name: l.family()}
-	r.each, r.user = l.EachModel, l.Scope.Kind == ScopeEndUser
+	r.each, r.user = l.EachModel, l.EachEndUser()
 	r.id, r.others = identify([]byte(r.name)), identify([]byte(r.name+othersSuffix))
 	r.plain = !r.named() && len(l.Models) == 0
 	r.amount, r.ceiling, r.weights = l.Amount, l.ceiling(), l.classWeights()

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -47,11 +48,32 @@ func ReplaceLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner Limit
 	return AddLimits(ctx, tx, tenant, owner, ownerID, list)
 }
 
+// checkProviderLimits says which limits a provider key cannot have.
+func checkProviderLimits(list []limits.Limit) (wrong []fault.Field) {
+	at := func(i int, member, message string) {
+		wrong = append(wrong, fault.Field{Pointer: "/limits/" + strconv.Itoa(i) + member, Code: "not_allowed", Message: message})
+	}
+	for i, l := range list {
+		if l.Dimension == limits.DimensionSpend {
+			at(i, "/dimension", "What a provider charges is not known here, so it cannot be limited. Limit what customers pay: in a plan or on an API key.")
+		}
+		if l.EachEndUser() {
+			at(i, "/scope", "A provider does not limit each end user. A plan, an API key or a client token can.")
+		}
+	}
+	return wrong
+}
+
 // ChangeProviderKey changes a provider key's name and its limits; everywhere
 // within a second. A taken name is a Conflict.
 func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, c KeyChange) (ProviderKey, error) {
 	if err := c.check(); err != nil {
 		return ProviderKey{}, err
+	}
+	if c.Limits != nil {
+		if wrong := checkProviderLimits(*c.Limits); len(wrong) > 0 {
+			return ProviderKey{}, fault.InvalidFields(wrong...)
+		}
 	}
 	var k ProviderKey
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {

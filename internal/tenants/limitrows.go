@@ -43,10 +43,10 @@ func AddLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwne
 		}
 		_, err = tx.Exec(ctx, `
 			insert into limits (tenant_id, limit_id, owner_kind, owner_id, position, dimension, win, policy,
-			                    amount, burst, models, each_model, weights, mode, outage)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			                    amount, burst, models, each_model, weights, mode, outage, scope)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 			tenant, l.ID, string(owner), ownerID, i, string(l.Dimension), string(l.Window), string(l.Policy),
-			l.Amount, l.Burst, models, l.EachModel, weights, string(l.Mode), string(l.Outage))
+			l.Amount, l.Burst, models, l.EachModel, weights, string(l.Mode), string(l.Outage), storedScope(l))
 		if err != nil {
 			return nil, err
 		}
@@ -55,11 +55,19 @@ func AddLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwne
 	return out, nil
 }
 
+// storedScope is what a row says of whose the limit is; the owner says the rest.
+func storedScope(l limits.Limit) string {
+	if l.EachEndUser() {
+		return string(limits.ScopeEndUser)
+	}
+	return "owner"
+}
+
 // LimitsOf reads the limits of several owners of one kind, in the tenant's zones.
-// The scope is the caller's to fill in.
+// The scope is the caller's to fill in, with Placed.
 func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner, ids []uuid.UUID) (map[uuid.UUID][]limits.Limit, error) {
 	rows, err := tx.Query(ctx, `
-		select l.owner_id, l.limit_id, l.dimension, l.win, l.policy, l.amount, l.burst, l.models, l.each_model, l.weights, l.mode, l.outage, t.zone, t.past_zones
+		select l.owner_id, l.limit_id, l.dimension, l.win, l.policy, l.amount, l.burst, l.models, l.each_model, l.weights, l.mode, l.outage, l.scope, t.zone, t.past_zones
 		from limits l
 		join tenants t on t.tenant_id = l.tenant_id
 		where l.tenant_id = $1 and l.owner_kind = $2 and l.owner_id = any($3)
@@ -72,10 +80,14 @@ func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner
 	var ownerID uuid.UUID
 	var weights []byte
 	var past []limits.PastZone
+	var scope string
 	_, err = pgx.ForEachRow(rows, []any{
-		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage, &l.Zone, &past,
+		&ownerID, &l.ID, &l.Dimension, &l.Window, &l.Policy, &l.Amount, &l.Burst, &l.Models, &l.EachModel, &weights, &l.Mode, &l.Outage, &scope, &l.Zone, &past,
 	}, func() error {
-		l.Weights, l.PastZones = nil, slices.Clone(past)
+		l.Weights, l.PastZones, l.Scope = nil, slices.Clone(past), limits.Scope{}
+		if scope == string(limits.ScopeEndUser) {
+			l.Scope.Kind = limits.ScopeEndUser
+		}
 		if len(weights) > 2 {
 			if err := json.Unmarshal(weights, &l.Weights); err != nil {
 				return fmt.Errorf("limit %s: %w", l.ID, err)
@@ -87,11 +99,15 @@ func LimitsOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner LimitOwner
 	return out, err
 }
 
-// Placed returns the limits as they stand at a scope.
+// Placed returns the limits as they stand at a scope; those for each end user,
+// for each end user there.
 func Placed(list []limits.Limit, scope limits.Scope) []limits.Limit {
 	out := make([]limits.Limit, len(list))
 	for i, l := range list {
-		l.Scope = scope
+		each := l.EachEndUser()
+		if l.Scope = scope; each {
+			l.Scope.Kind = limits.ScopeEndUser
+		}
 		out[i] = l
 	}
 	return out

@@ -145,14 +145,7 @@ func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewPro
 	}
 	wrong = append(wrong, checkModels(n.Models)...)
 	wrong = append(wrong, limits.Check(n.Limits)...)
-	for i, l := range n.Limits {
-		if l.Dimension == limits.DimensionSpend {
-			wrong = append(wrong, fault.Field{
-				Pointer: "/limits/" + strconv.Itoa(i) + "/dimension", Code: "not_allowed",
-				Message: "What a provider charges is not known here, so it cannot be limited. Limit what customers pay: in a plan or on an API key.",
-			})
-		}
-	}
+	wrong = append(wrong, checkProviderLimits(n.Limits)...)
 	if len(wrong) > 0 {
 		return p, n, fault.InvalidFields(wrong...)
 	}

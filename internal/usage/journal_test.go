@@ -37,7 +37,7 @@ func TestAfterAKillTheLimitsOfAMinuteAreAsSpentAsTheyWere(t *testing.T) {
 		end(m.admit(m.call(false)))
 	}
 	m.admit(m.call(false))
-	want, err := m.engine.Live(t.Context(), m.tenant, m.plan, "")
+	want, err := m.engine.Live(t.Context(), m.tenant, m.plan, "", "")
 	must(t, err)
 	crash(s)
 
@@ -46,7 +46,7 @@ func TestAfterAKillTheLimitsOfAMinuteAreAsSpentAsTheyWere(t *testing.T) {
 		t.Fatalf("clean %v, snapshot of %d bytes, %d entries", rec.Clean, len(rec.Snapshot), len(rec.Journal))
 	}
 	again := limits.NewMemory(limits.MemoryOptions{Now: m.clock.now, Started: m.clock.now(), Snapshot: rec.Snapshot, Journal: rec.Journal})
-	got, err := again.Live(t.Context(), m.tenant, m.plan, "")
+	got, err := again.Live(t.Context(), m.tenant, m.plan, "", "")
 	must(t, err)
 	for i := range got {
 		if diff := cmp.Diff([2]int64{want[i].Remaining, want[i].Used + want[i].Held}, [2]int64{got[i].Remaining, got[i].Used + got[i].Held}); diff != "" {

@@ -63,7 +63,7 @@ func TestASpendCapHoldsWhatTheBooksHoldToThePicoUnit(t *testing.T) {
 	if got := totals[0].Amount*picos + totals[0].Pico; got != want {
 		t.Fatalf("the books hold %d pico-units, want %d", got, want)
 	}
-	s, err := m.engine.Live(t.Context(), m.tenant, m.plan, "")
+	s, err := m.engine.Live(t.Context(), m.tenant, m.plan, "", "")
 	must(t, err)
 	if used := s[0].Used + s[0].Held; used != (want+picos-1)/picos {
 		t.Fatalf("the ledger holds %d micro-units of %d pico-units", used, want)

@@ -68,7 +68,7 @@ func (m *metering) admit(c Call) limits.Decision {
 // day is what the daily cap holds in the engine.
 func (m *metering) day() int64 {
 	m.t.Helper()
-	states, err := m.engine.Live(m.t.Context(), m.tenant, m.plan[1:], "gpt-4o")
+	states, err := m.engine.Live(m.t.Context(), m.tenant, m.plan[1:], "gpt-4o", "")
 	must(m.t, err)
 	return states[0].Used + states[0].Held
 }

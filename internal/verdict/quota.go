@@ -88,6 +88,8 @@ func whose(s limits.Scope) string {
 		return "with API key " + s.Name
 	case limits.ScopeTenant:
 		return "in this account"
+	case limits.ScopeEndUser:
+		return "for this end user under " + s.Name
 	}
 	return "here"
 }

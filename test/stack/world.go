@@ -16,6 +16,7 @@ type Limit struct {
 	Burst     int64    `json:"burst,omitempty"`
 	Models    []string `json:"models,omitempty"`
 	EachModel bool     `json:"each_model,omitempty"`
+	Scope     string   `json:"scope,omitempty"`
 }
 
 // Price is a price line as the REST API takes it.

@@ -25,7 +25,7 @@ type Engine interface {
 	Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error
 	Expire(now time.Time) []limits.Reservation
 	Restore(context.Context, []limits.Reservation) error
-	Live(ctx context.Context, tenant uuid.UUID, l []limits.Limit, model string) ([]limits.State, error)
+	Live(ctx context.Context, tenant uuid.UUID, l []limits.Limit, model, endUser string) ([]limits.State, error)
 }
 
 // Options are what a test asks of a new, empty backend.
@@ -186,7 +186,7 @@ func (b *bench) cancelled(r limits.Reservation) limits.Outcome {
 
 func (b *bench) live(plan ...limits.Limit) []limits.State {
 	b.Helper()
-	states, err := b.Live(context.Background(), b.tenant, plan, "gpt-4o")
+	states, err := b.Live(context.Background(), b.tenant, plan, "gpt-4o", "")
 	if err != nil {
 		b.Fatalf("live: %v", err)
 	}

@@ -79,7 +79,7 @@ var lives = []guarantee{
 		books.err = errors.New("books are closed")
 		_, err := b.Reserve(context.Background(), limits.Request{Tenant: b.tenant, Plan: of([]limits.Limit{minute, day}), Estimate: tokens(1)})
 		wantFault(t, err, fault.Unavailable, "limiter_unavailable")
-		_, err = b.Live(context.Background(), b.tenant, []limits.Limit{day}, "")
+		_, err = b.Live(context.Background(), b.tenant, []limits.Limit{day}, "", "")
 		wantFault(t, err, fault.Unavailable, "limiter_unavailable")
 		books.err = nil
 		b.remaining(500, minute)

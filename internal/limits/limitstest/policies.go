@@ -2,6 +2,7 @@ package limitstest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -190,6 +191,16 @@ var policies = []guarantee{
 		}
 		if each.LedgerOf("m", "ann") == each.LedgerOf("m", "bob") {
 			t.Fatal("one name for two end users")
+		}
+		for user, left := range map[string][]int64{"ann": {0}, "carl": {2}, "": {}} {
+			states, err := b.Live(context.Background(), b.tenant, []limits.Limit{each}, "", user)
+			got := []int64{}
+			for _, s := range states {
+				got = append(got, s.Remaining)
+			}
+			if err != nil || !slices.Equal(got, left) {
+				t.Fatalf("%q has %v left, not %v: %v", user, got, left, err)
+			}
 		}
 	}},
 	{"AClientTokenHasALedgerOfItsOwn", func(t *testing.T, open Open) {

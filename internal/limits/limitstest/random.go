@@ -406,7 +406,7 @@ func (p *play) compare() {
 	for _, key := range p.keys {
 		list = append(list, key...)
 	}
-	states, err := p.Live(context.Background(), p.tenant, list, "m")
+	states, err := p.Live(context.Background(), p.tenant, list, "m", "")
 	if err != nil {
 		p.Fatalf("live: %v", err)
 	}
