@@ -50,15 +50,16 @@ func ReplaceLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, owner Limit
 
 // checkProviderLimits says which limits a provider key cannot have.
 func checkProviderLimits(list []limits.Limit) (wrong []fault.Field) {
-	at := func(i int, member, message string) {
-		wrong = append(wrong, fault.Field{Pointer: "/limits/" + strconv.Itoa(i) + member, Code: "not_allowed", Message: message})
-	}
 	for i, l := range list {
+		at := "/limits/" + strconv.Itoa(i)
 		if l.Dimension == limits.DimensionSpend {
-			at(i, "/dimension", "What a provider charges is not known here, so it cannot be limited. Limit what customers pay: in a plan or on an API key.")
+			wrong = append(wrong, fault.Field{
+				Pointer: at + "/dimension", Code: "not_allowed",
+				Message: "What a provider charges is not known here, so it cannot be limited. Limit what customers pay: in a plan or on an API key.",
+			})
 		}
 		if l.EachEndUser() {
-			at(i, "/scope", "A provider does not limit each end user. A plan, an API key or a client token can.")
+			wrong = append(wrong, fault.Field{Pointer: at + "/scope", Code: "not_allowed", Message: "A provider does not limit each end user. A plan, an API key or a client token can."})
 		}
 	}
 	return wrong

@@ -57,3 +57,20 @@ func TestAProviderKeysLimitsChangeAndWhatIsWrongChangesNothing(t *testing.T) {
 		t.Errorf("a new name took the limits: %+v, %v", changed, err)
 	}
 }
+
+func TestAProviderKeyIsGivenNoLimitThatItCannotHold(t *testing.T) {
+	f := newFixture(t)
+	k, err := f.AddProviderKey(t.Context(), f.tenant, tenants.NewProviderKey{Provider: "practice", Name: "Main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for member, l := range map[string]limits.Limit{
+		"/limits/0/dimension": {Dimension: limits.DimensionSpend, Window: limits.WindowDay, Amount: 1},
+		"/limits/0/scope":     {Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 1, Scope: limits.Scope{Kind: limits.ScopeEndUser}},
+	} {
+		_, err := f.ChangeProviderKey(t.Context(), f.tenant, k.ID, tenants.KeyChange{Limits: &[]limits.Limit{l}})
+		if e := fault.Of(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Pointer != member {
+			t.Errorf("%s: %v", member, err)
+		}
+	}
+}
