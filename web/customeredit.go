@@ -111,7 +111,7 @@ func (p *Pages) suspendPage(c echo.Context, who auth.Person, w workspace) error 
 		Title: "Suspend " + x.Name + "?", Text: "Every call of this customer is refused within a second, until you resume it.",
 		Action: at + "/suspend", Back: at, Keep: "Let it call", Do: "Suspend " + x.Name,
 		Consequences: []ui.Consequence{
-			{Tone: ui.Bad, Number: ui.Count(working), Text: "keys that work now are refused; none is revoked"},
+			ui.Consequence{Tone: ui.Bad}.Of(working, "key that works now is refused; it is not revoked", "keys that work now are refused; none is revoked"),
 			{Number: "0", Text: "figures change: plan, usage and levels stay as they are"},
 		},
 	})
@@ -127,3 +127,6 @@ func (p *Pages) resumeCustomer(c echo.Context, who auth.Person, _ workspace) err
 	}
 	return done(c, "/customers/"+c.Param("id"), "customer-resumed")
 }
+
+// ownIDHint says what a customer's external id is for.
+const ownIDHint = "What your CRM or billing calls it, to find it by. Unique."

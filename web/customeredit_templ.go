@@ -110,8 +110,8 @@ func customerEditView(v customerEditPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			own := v.input("external_id", "Your own id")
-			own.Optional, own.Class, own.Hint = true, "mono", "What your own systems call it. Unique."
+			own := v.input("external_id", "Your own id for it")
+			own.Optional, own.Class, own.Hint = true, "mono", ownIDHint
 			templ_7745c5c3_Err = ui.Text(own).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -628,7 +628,7 @@ func newCustomerView(v newCustomerPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			own := v.input("external_id", "Your own id for it")
-			own.Optional, own.Class, own.Hint = true, "mono", "From your CRM or billing, to find it by."
+			own.Optional, own.Class, own.Hint = true, "mono", ownIDHint
 			templ_7745c5c3_Err = ui.Text(own).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -153,5 +153,5 @@ const problemExample = `{
 func firstCall(publicURL string) string {
 	return "curl " + quoted(publicURL+"/v1/chat/completions") + " \\\n" +
 		"  -H \"Authorization: Bearer $CUSTOMER_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n" +
-		"  -d '{\"model\": \"practice-small\",\n       \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+		"  -d '{\"model\": \"practice-small\",\n       \"messages\": [{\"role\": \"user\",\n                     \"content\": \"Hello\"}]}'"
 }

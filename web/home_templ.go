@@ -621,7 +621,7 @@ func capsView(w workspace, c *caps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if c.All == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"q2\">No limit that a person here may see counts by the day or month.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"q2\">No cap by the day or month to show yet. A plan’s limit a day stands here, with what is left of it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -154,7 +154,7 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 	}
 	if k.Kind == tenants.Management {
 		ask.Consequences = []ui.Consequence{
-			{Tone: ui.Bad, Number: ui.Count(int64(len(k.Scopes))), Text: "scopes end with it: " + strings.Join(k.Scopes, ", ")},
+			ui.Consequence{Tone: ui.Bad}.Of(int64(len(k.Scopes)), "scope ends with it: "+scopeWords(strings.Join(k.Scopes, ", ")), "scopes end with it: "+strings.Join(k.Scopes, ", ")),
 			{Tone: ui.OK, Number: "0", Text: "customers are touched: their own keys go on"},
 		}
 		return ask, nil
@@ -167,17 +167,17 @@ func (p *Pages) revocation(ctx context.Context, w workspace, k tenants.APIKey) (
 	if err != nil {
 		return ask, err
 	}
-	calls := ui.Consequence{Number: ui.Count(day[uuid.Nil].Requests + day[uuid.Nil].Refused), Text: "calls were made with it today; such calls are refused from now on"}
+	calls := ui.Consequence{}.Of(day[uuid.Nil].Requests+day[uuid.Nil].Refused, "call was made with it today; such calls are refused from now on", "calls were made with it today; such calls are refused from now on")
 	if calls.Number != "0" {
 		calls.Tone = ui.Bad
 	}
 	ask.Consequences = []ui.Consequence{
 		calls,
-		{Number: ui.Count(rest), Text: "other keys of this customer go on working"},
+		ui.Consequence{}.Of(rest, "other key of this customer goes on working", "other keys of this customer go on working"),
 		{Tone: ui.OK, Number: "0", Text: "calls under way are cut: they end as they are, and are billed"},
 	}
 	if pair > 0 {
-		ask.Consequences = append(ask.Consequences, ui.Consequence{Tone: ui.Bad, Number: ui.Count(pair), Text: "other secret of this key, from a rotation, ends with it"})
+		ask.Consequences = append(ask.Consequences, ui.Consequence{Tone: ui.Bad}.Of(pair, "other secret of this key, from a rotation, ends with it", "other secrets of this key, from rotations, end with it"))
 	}
 	return ask, nil
 }

@@ -238,6 +238,14 @@ func grants(w workspace, scope string) bool {
 	return w.May(changeTenant) || scope != "tenant:write" && scope != "*"
 }
 
+// scopeWords is a key's scopes as a person reads them.
+func scopeWords(scopes string) string {
+	if scopes == "*" {
+		return "everything"
+	}
+	return scopes
+}
+
 // scopeOptions are the scopes to tick, as far as the person's role reaches.
 func scopeOptions(w workspace, f form) (out []ui.Option) {
 	for _, s := range tenants.Scopes {
@@ -246,7 +254,7 @@ func scopeOptions(w workspace, f form) (out []ui.Option) {
 		}
 		o := ui.Option{Value: s, Label: s, Chosen: f.picked("scopes", s)}
 		if s == "*" {
-			o.Label, o.Hint = "everything", "what later releases add too"
+			o.Label, o.Hint, o.Whole = scopeWords(s), "what later releases add too", true
 		}
 		out = append(out, o)
 	}

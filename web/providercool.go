@@ -294,7 +294,7 @@ func (p *Pages) clearCooling(c echo.Context, who auth.Person, w workspace) error
 
 // clearing says what a clear means.
 func clearing(k tenants.ProviderKey, c tenants.Cleared, action string, now time.Time) ui.Confirm {
-	what, hits := "all of "+k.Name, 0
+	what, hits := "all of "+k.Name, int64(0)
 	var end time.Time
 	for _, h := range k.Cooldowns(now) {
 		if c.Model == nil || *c.Model == h.Model {
@@ -308,7 +308,7 @@ func clearing(k tenants.ProviderKey, c tenants.Cleared, action string, now time.
 	ask := ui.Confirm{
 		Title: "Clear the cooldown of " + what + "?", Text: "Calls of customers go out through this key again within a second, on every replica.",
 		Action: action, Back: "/providers/" + id.ProviderKey.Format(k.ID), Keep: "Leave it", Do: "Clear",
-		Consequences: []ui.Consequence{{Tone: ui.Cool, Number: ui.Count(int64(hits)), Text: map[bool]string{true: "cooldown ends now", false: "cooldowns end now"}[hits == 1]}},
+		Consequences: []ui.Consequence{ui.Consequence{Tone: ui.Cool}.Of(hits, "cooldown ends now", "cooldowns end now")},
 	}
 	if !end.IsZero() {
 		ask.Consequences = append(ask.Consequences, ui.Consequence{Number: ui.Span(end.Sub(now)), Text: "are left of it. A provider that still refuses has it rest again, and the call that found out is refused."})

@@ -303,19 +303,20 @@ func (p *Pages) removal(ctx context.Context, w workspace, k tenants.ProviderKey)
 	if err != nil {
 		return ask, err
 	}
-	models := ui.Consequence{Number: ui.Count(int64(len(r.Models))), Text: "models that only this key serves"}
+	models := ui.Consequence{Number: "0", Text: "models that only this key serves"}
 	if len(r.Models) > 0 {
-		models.Tone, models.Text = ui.Bad, "models are served by this key alone, and by none from now on: "+some(r.Models, 4)
+		models = ui.Consequence{Tone: ui.Bad}.Of(int64(len(r.Models)), "model is served by this key alone, and by none from now on: "+some(r.Models, 4), "models are served by this key alone, and by none from now on: "+some(r.Models, 4))
 	}
+	of := " of " + ui.Of(r.Customers, "customer", "customers")
 	ask.Consequences = []ui.Consequence{
 		models,
-		{Number: ui.Count(r.Keys), Text: "keys of " + ui.Of(r.Customers, "customer", "customers") + " get a refusal where they ask for such a model"},
-		{Number: ui.Count(today[uuid.Nil].Requests), Text: "calls went through it today"},
-		{Number: ui.Count(r.Others), Text: "other provider keys go on"},
+		ui.Consequence{}.Of(r.Keys, "key"+of+" gets a refusal where it asks for such a model", "keys"+of+" get a refusal where they ask for such a model"),
+		ui.Consequence{}.Of(today[uuid.Nil].Requests, "call went through it today", "calls went through it today"),
+		ui.Consequence{}.Of(r.Others, "other provider key goes on", "other provider keys go on"),
 	}
 	switch {
 	case len(r.Models) == 0:
-		ask.Consequences[1].Tone, ask.Consequences[1].Text = ui.OK, "keys of "+ui.Of(r.Customers, "customer", "customers")+" go on: other provider keys serve all of its models"
+		ask.Consequences[1] = ui.Consequence{Tone: ui.OK}.Of(r.Keys, "key"+of+" goes on: other provider keys serve all of its models", "keys"+of+" go on: other provider keys serve all of its models")
 	case r.Keys > 0:
 		ask.Consequences[1].Tone = ui.Bad
 	}

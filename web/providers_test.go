@@ -127,7 +127,7 @@ func TestRemovingAProviderKeySaysWhatHappensAndAsksForItsName(t *testing.T) {
 		values ($1, $2, $3, $3, $4, 'm', 'm', 'ok', true, 'EUR', '', 1234, 0, 1, 0, 0, 0, 0, 0, 0, 0)`, made.Tenant.ID, noon.Add(-time.Hour), id.New(), key.ID)
 	path := "/providers/" + id.ProviderKey.Format(key.ID)
 	ask := s.get(path+"/remove", session)
-	ask.has(t, "Remove Practice?", "<b>1,234</b><span>calls went through it today", "served by this key alone", "<b>1</b><span>keys of 1 customer", "practice-small")
+	ask.has(t, "Remove Practice?", "<b>1,234</b><span>calls went through it today", "served by this key alone", "<b>1</b><span>key of 1 customer", "practice-small")
 	s.post(path+"/remove", session, url.Values{"word": {"practice"}}).has(t, "not the name", `value="practice"`)
 	if len(s.providers(made.Tenant.ID)) != 1 {
 		t.Fatal("removed by another word")

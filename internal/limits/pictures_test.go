@@ -65,9 +65,9 @@ func (p picture) draw(t *testing.T) string {
 			at, open, ends = append(at, now), append(open, d.Reservation.ID), append(ends, now.Add(p.takes))
 		}
 	}
-	text := fmt.Sprintf("asked   %s %6d\npassed  %s %6d", bars(asked, asked), sum(asked), bars(passed, asked), sum(passed))
+	text := fmt.Sprintf("asked  %s\npassed %s\n%d asked, %d passed", bars(asked, asked), strings.TrimRight(bars(passed, asked), " "), sum(asked), sum(passed))
 	if p.within > 0 {
-		text += fmt.Sprintf("   at most %d in any %s", mostWithin(at, p.within), spanWords(p.within))
+		text += fmt.Sprintf(", at most %d in any %s", mostWithin(at, p.within), spanWords(p.within))
 	}
 	return text
 }

@@ -77,11 +77,14 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 	}
 }
 
-// narrow holds a page to the width of its window.
+// narrow holds a page to the width of its window, and each box to what is in it.
 func narrow(t *testing.T, tab *chrome.Tab) {
 	t.Helper()
 	if over := tab.Overflow(); over != "" {
 		t.Errorf("at %d px it scrolls sideways: %s", tab.Inner(), over)
+	}
+	for _, box := range tab.Hidden() {
+		t.Errorf("at %d px a box hides a part of what is in it: %s", tab.Inner(), box)
 	}
 }
 

@@ -27,6 +27,7 @@ type Input struct {
 type Option struct {
 	Value, Label, Hint string
 	Chosen             bool
+	Whole              bool // of boxes: the row is its own
 }
 
 // Wrong is what is wrong with a form: the field, "" where it is none, and words.

@@ -20,6 +20,7 @@ type company struct {
 type provider struct {
 	slug, name, baseURL, last4, status, reason string
 	models                                     []string
+	limits                                     []limits.Limit // what its account allows
 	rests                                      []rest
 	learned                                    []learned
 }
@@ -113,6 +114,10 @@ func (p plan) version() billing.NewVersion {
 var (
 	openAI = provider{
 		slug: "openai", name: "OpenAI main", baseURL: "https://api.openai.com/v1", last4: "mQ7c", status: "active", models: []string{"gpt-4.1", "gpt-4.1-mini", "o4-mini"},
+		limits: []limits.Limit{
+			{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 5_000, EachModel: true},
+			{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 8_000_000},
+		},
 		rests: []rest{{model: "o4-mini", source: "authoritative", reason: "stated_wait", detail: "RPD", status: 429, since: -3 * time.Hour, until: 9 * time.Hour}},
 		learned: []learned{
 			{"gpt-4.1-mini", "requests", "minute", 5000, "header", "x-ratelimit-limit-requests"},
@@ -122,7 +127,8 @@ var (
 	}
 	claude = provider{
 		slug: "custom", name: "Claude relay", baseURL: "https://llm.invalid/v1", last4: "Zk0A", status: "active", models: []string{"claude-sonnet-4-5"},
-		rests: []rest{{model: "claude-sonnet-4-5", source: "heuristic", reason: "rate_limited_again", status: 429, since: -2 * time.Minute, until: 8 * time.Minute, step: 2}},
+		limits: []limits.Limit{{Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 1_500}},
+		rests:  []rest{{model: "claude-sonnet-4-5", source: "heuristic", reason: "rate_limited_again", status: 429, since: -2 * time.Minute, until: 8 * time.Minute, step: 2}},
 	}
 	groq = provider{
 		slug: "custom", name: "Groq batch", baseURL: "https://groq.invalid/openai/v1", last4: "pW4d", status: "unverified",

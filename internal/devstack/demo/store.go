@@ -8,13 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/id"
+	"weir/internal/tenants"
 )
 
 // addProvider writes the row of a provider key that reaches nobody: no secret
 // is kept, and no provider is asked about one.
 func (f filler) addProvider(ctx context.Context, tenant uuid.UUID, k provider) error {
-	return f.app.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		key := id.New()
+	key := id.New()
+	err := f.app.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			insert into provider_keys (tenant_id, provider_key_id, provider, name, base_url, last4, status, status_reason, models, models_listed, created_at, verified_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, $10, case when $7 = 'active' then $10::timestamptz end)`,
@@ -24,6 +25,11 @@ func (f filler) addProvider(ctx context.Context, tenant uuid.UUID, k provider) e
 		}
 		return f.addHealth(ctx, tx, tenant, key, k)
 	})
+	if err != nil || k.limits == nil {
+		return err
+	}
+	_, err = f.then.ChangeProviderKey(ctx, tenant, key, tenants.KeyChange{Limits: &k.limits})
+	return err
 }
 
 // addHealth is what the calls of such a key have shown.

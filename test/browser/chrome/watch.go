@@ -129,3 +129,23 @@ func (tab *Tab) Overflow() string {
 	worst := slices.MaxFunc(wide, func(a, b reach) int { return cmp.Compare(a.By, b.By) })
 	return fmt.Sprintf("%s by %.0f px", worst.Name, worst.By)
 }
+
+// Hidden is what a box keeps out of sight, where one has to scroll inside it or
+// can't at all, and by how many pixels. Code may scroll, and so may the table
+// that tells a chart in figures once it is unfolded; a cut with "…" shows that
+// there is more, and what is there for screen readers alone is meant to be out of
+// sight.
+func (tab *Tab) Hidden() []string {
+	tab.t.Helper()
+	var boxes []reach
+	tab.JS(`[...document.body.querySelectorAll("*")].filter((e) => {
+	const s = getComputedStyle(e)
+	return e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1 && s.overflowX !== "visible" && s.display !== "inline" && s.visibility === "visible" &&
+		s.textOverflow !== "ellipsis" && !e.closest("pre, .code, textarea, input, select, .sr, .twin")
+}).map((e) => ({Name: e.tagName.toLowerCase() + "." + (e.getAttribute("class") || "") + " in " + (e.closest("[id]")?.id || "the page"), By: e.scrollWidth - e.clientWidth}))`, &boxes)
+	out := make([]string, len(boxes))
+	for i, b := range boxes {
+		out[i] = fmt.Sprintf("%s by %.0f px", b.Name, b.By)
+	}
+	return out
+}
