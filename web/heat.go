@@ -23,8 +23,9 @@ type heat struct {
 // heatDays is how many days are looked back on, today with them.
 const heatDays = 7
 
-// readHeat reads the days of the tenant's own zone. An hour that the clock
-// skips or repeats belongs to the hour of the day before it.
+// readHeat reads the days of the tenant's own zone, by the hours that its clock
+// shows: one that comes twice is one cell, and one that the clock skips, or that
+// a change of the zone left out of a day, stays empty.
 func (p *Pages) readHeat(ctx context.Context, w workspace, customer uuid.UUID) (heat, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
@@ -45,14 +46,14 @@ func (p *Pages) readHeat(ctx context.Context, w workspace, customer uuid.UUID) (
 	for _, r := range report.Rows {
 		for i, start := range starts {
 			if !r.Start.Before(start) {
-				cell := &h.Rows[i].Cells[min(int(r.Start.Sub(start)/time.Hour), 23)]
+				cell := &h.Rows[i].Cells[r.Start.In(start.Location()).Hour()]
 				cell.Asked, cell.Refused = cell.Asked+r.Requests+r.Refused, cell.Refused+r.Refused
 				h.Rows[i].Total += r.Refused
 				break
 			}
 		}
 	}
-	for hour := int(w.Now.Sub(starts[0])/time.Hour) + 1; hour < 24; hour++ {
+	for hour := w.Now.In(starts[0].Location()).Hour() + 1; hour < 24; hour++ {
 		h.Rows[0].Cells[hour].Ahead = true
 	}
 	return h, nil
@@ -93,7 +94,7 @@ func (p *Pages) readCustomersHeat(ctx context.Context, w workspace) (heat, error
 	if err != nil {
 		return h, err
 	}
-	now := min(int(w.Now.Sub(start)/time.Hour), 23)
+	now := w.Now.In(in).Hour()
 	rows := map[usage.Group]*ui.HeatRow{}
 	for _, r := range report.Rows {
 		row := rows[r.Group]
@@ -108,7 +109,7 @@ func (p *Pages) readCustomersHeat(ctx context.Context, w workspace) (heat, error
 		if r.Start.After(w.Now) {
 			continue
 		}
-		cell := &row.Cells[min(max(int(r.Start.Sub(start)/time.Hour), 0), now)]
+		cell := &row.Cells[r.Start.In(in).Hour()]
 		cell.Asked, cell.Refused = cell.Asked+r.Requests+r.Refused, cell.Refused+r.Refused
 		row.Total += r.Refused
 	}

@@ -30,6 +30,8 @@ func TestADayAfterAChangeOfZoneIsComparedWithTheDayBefore(t *testing.T) {
 	home := s.get("/", session)
 	home.has(t, "4 yesterday")
 	home.hasNot(t, "none yesterday")
+	strip := s.get("/limits", session) // its hours are those of the clock there
+	strip.has(t, `title="18:00, 0 of 2"`, `title="19:00, no calls"`, `title="20:00, not yet"`, `title="00:00, no calls"`)
 }
 
 func TestAnOwnerChangesTheTimeZoneAndReadsWhenItCounts(t *testing.T) {

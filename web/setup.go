@@ -225,7 +225,7 @@ func (p *Pages) setupCustomer(ctx context.Context, w workspace) (tenants.APIKey,
 }
 
 // onPath tells whether the first path is still to be walked, by somebody who
-// can.
+// can. Once walked it stays so.
 func (p *Pages) onPath(ctx context.Context, w workspace) (bool, error) {
 	if !w.May(changePlans) && !w.May(changeCustomers) {
 		return false, nil
@@ -235,8 +235,10 @@ func (p *Pages) onPath(ctx context.Context, w workspace) (bool, error) {
 		return false, err
 	}
 	v := setupPage{workspace: w}
-	err = p.readSetup(ctx, &v, p.setupSeen)
-	return v.Open != "", err
+	if err := p.readSetup(ctx, &v, p.setupSeen); err != nil || v.Open != "" {
+		return v.Open != "", err
+	}
+	return false, p.tenants.FinishSetup(ctx, w.Tenant.ID)
 }
 
 // The waiting parts by themselves, as the page asks for them again.

@@ -103,6 +103,11 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} { // going back
 		s.get("/setup?step="+step, session).has(t, `aria-current="step"`, "Starter", "10 tokens")
 	}
+	for _, k := range s.keysOf(tenant) {
+		_, err := s.tenants.RevokeAPIKey(t.Context(), tenant, k.ID)
+		must(t, err)
+	}
+	s.get("/", session).hasNot(t, `href="/setup"`) // a path that was walked stays walked
 }
 
 func refusedBy(e usage.Event, l limits.Limit) usage.Event {

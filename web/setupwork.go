@@ -92,11 +92,7 @@ func (p *Pages) setupPlan(c echo.Context, who auth.Person, w workspace) error {
 		return p.again(c, who, w, "plan", f, http.StatusBadRequest)
 	}
 	ctx := asPerson(c, who)
-	plan, err := p.billing.AddPlan(ctx, who.Tenant, f.Get("name"), billing.NewVersion{Limits: list})
-	if err == nil {
-		_, err = p.billing.Publish(ctx, who.Tenant, plan.ID)
-	}
-	if err != nil {
+	if _, err := p.billing.AddPublished(ctx, who.Tenant, f.Get("name"), billing.NewVersion{Limits: list}); err != nil {
 		status, err := f.refuse(rowed(err, "limits", from))
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ func (a *Accounts) SignUp(ctx context.Context, n NewAccount) error {
 	if wrong := n.check(); len(wrong) > 0 {
 		return fault.InvalidFields(wrong...)
 	}
-	who := subjects("sign-up "+n.Email, n.IP)
+	who := subjects("sign-up", n.Email, n.IP)
 	if err := a.throttle.check(who...); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (a *Accounts) SignIn(ctx context.Context, email, password, userAgent, ip st
 	if strings.Contains(email, "\x00") {
 		email = "" // no text to Postgres, and nobody's address
 	}
-	who := subjects(email, ip)
+	who := subjects("sign-in", email, ip)
 	if err := a.throttle.check(who...); err != nil {
 		return Issued{}, err
 	}

@@ -80,7 +80,7 @@ func (f *First) Make(ctx context.Context, typed string, n NewAccount, userAgent 
 }
 
 func (f *First) wrongToken(ip string) error {
-	t, who := f.accounts.throttle, subjects("first visit", ip)
+	t, who := f.accounts.throttle, subjects("first visit", "", ip)
 	if err := t.check(who...); err != nil {
 		return err
 	}

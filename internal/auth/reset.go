@@ -23,7 +23,7 @@ func (a *Accounts) ForgotPassword(ctx context.Context, email, ip string) error {
 	if wrong := tenants.CheckEmail("/email", email); len(wrong) > 0 {
 		return fault.InvalidFields(wrong...)
 	}
-	who := subjects("reset "+email, ip)
+	who := subjects("reset", email, ip)
 	if err := a.throttle.check(who...); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, p Person, current, passwo
 	if wrong := CheckPassword("/password", password, p.User.Email); len(wrong) > 0 {
 		return fault.InvalidFields(wrong...)
 	}
-	who := subjects(p.User.Email, "")
+	who := subjects("sign-in", p.User.Email, "")
 	if err := a.throttle.check(who...); err != nil {
 		return err
 	}

@@ -67,9 +67,10 @@ func (t *throttle) recent(subject string) []time.Time {
 	return list
 }
 
-// subjects are an account and the network that an address belongs to.
-func subjects(email, ip string) []string {
-	out := []string{"account " + strings.ToLower(strings.TrimSpace(email))}
+// subjects are an account and the network that an address belongs to, for one
+// purpose: who may not sign in for a while can still ask for a new password.
+func subjects(purpose, email, ip string) []string {
+	out := []string{purpose + " account " + strings.ToLower(strings.TrimSpace(email))}
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
 		return out
@@ -82,5 +83,5 @@ func subjects(email, ip string) []string {
 	if err != nil {
 		return out
 	}
-	return append(out, "network "+p.String())
+	return append(out, purpose+" network "+p.String())
 }

@@ -15,28 +15,50 @@ import (
 // AddPlan makes a plan with its first version, a draft.
 func (s *Service) AddPlan(ctx context.Context, tenant uuid.UUID, name string, n NewVersion) (Plan, error) {
 	var p Plan
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
-		if err != nil {
-			return err
-		}
-		n, fee, currency, wrong := n.checked(t.Currency)
-		if wrong = append(tenants.CheckName("/name", name), wrong...); len(wrong) > 0 {
-			return fault.InvalidFields(wrong...)
-		}
-		p = Plan{ID: id.New(), Name: name, CreatedAt: s.stamp()}
-		_, err = tx.Exec(ctx, `
-			insert into plans (tenant_id, plan_id, name, created_at) values ($1, $2, $3, $4)`, tenant, p.ID, p.Name, p.CreatedAt)
-		if err != nil {
-			return err
-		}
-		p.Version = Version{Number: 1, BaseFee: fee, Currency: currency}
-		if err := s.insertVersion(ctx, tx, tenant, p.ID, &p.Version, n); err != nil {
-			return err
-		}
-		return tenants.Audit(ctx, tx, tenant, "plan.created", id.Plan.Format(p.ID), map[string]string{"name": name, "sentence": Sentence(p.Version.Limits)})
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		p, err = s.addPlan(ctx, tx, tenant, name, n)
+		return err
 	})
 	return p, conflict(err)
+}
+
+// AddPublished makes a plan whose first version is published, or nothing.
+func (s *Service) AddPublished(ctx context.Context, tenant uuid.UUID, name string, n NewVersion) (Plan, error) {
+	var p Plan
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		draft, err := s.addPlan(ctx, tx, tenant, name, n)
+		if err != nil {
+			return err
+		}
+		if err := s.publish(ctx, tx, tenant, draft.ID, draft.Version); err != nil {
+			return err
+		}
+		p, err = readPlan(ctx, tx, tenant, draft.ID)
+		return err
+	})
+	return p, conflict(err)
+}
+
+func (s *Service) addPlan(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, name string, n NewVersion) (Plan, error) {
+	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	if err != nil {
+		return Plan{}, err
+	}
+	n, fee, currency, wrong := n.checked(t.Currency)
+	if wrong = append(tenants.CheckName("/name", name), wrong...); len(wrong) > 0 {
+		return Plan{}, fault.InvalidFields(wrong...)
+	}
+	p := Plan{ID: id.New(), Name: name, CreatedAt: s.stamp()}
+	_, err = tx.Exec(ctx, `
+		insert into plans (tenant_id, plan_id, name, created_at) values ($1, $2, $3, $4)`, tenant, p.ID, p.Name, p.CreatedAt)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Version = Version{Number: 1, BaseFee: fee, Currency: currency}
+	if err := s.insertVersion(ctx, tx, tenant, p.ID, &p.Version, n); err != nil {
+		return Plan{}, err
+	}
+	return p, tenants.Audit(ctx, tx, tenant, "plan.created", id.Plan.Format(p.ID), map[string]string{"name": name, "sentence": Sentence(p.Version.Limits)})
 }
 
 // AddVersion makes the next version of a plan, a draft. It changes nobody.

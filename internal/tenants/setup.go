@@ -15,14 +15,15 @@ import (
 // "path", the whole of it.
 var SetupSteps = []string{"provider", "plan", "key", "call", "refusal", "path"}
 
-// SetupState is the set of steps that a tenant chose to skip. What was done is
-// read from what is there: a key, a plan, a call.
+// SetupState is the set of steps that a tenant chose to skip, with "path" once
+// the whole was done. What was done of the others is read from what is there: a
+// key, a plan, a call.
 func (s *Service) SetupState(ctx context.Context, tenant uuid.UUID) (map[string]bool, error) {
 	skipped := map[string]bool{}
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			select step from setup_steps
-			where tenant_id = $1 and skipped_at is not null`, tenant)
+			where tenant_id = $1 and (skipped_at is not null or step = 'path' and done_at is not null)`, tenant)
 		if err != nil {
 			return err
 		}
@@ -49,6 +50,18 @@ func (s *Service) TakeSetupTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 		return fault.New(fault.Conflict, "already_made", "This was made already, by the same form or in another tab.")
 	}
 	return err
+}
+
+// FinishSetup notes that a tenant has walked the whole path, so that it stays
+// walked when its keys end or its calls are long ago. Again changes nothing.
+func (s *Service) FinishSetup(ctx context.Context, tenant uuid.UUID) error {
+	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			insert into setup_steps (tenant_id, step, done_at)
+			values ($1, 'path', $2)
+			on conflict (tenant_id, step) do nothing`, tenant, s.now())
+		return err
+	})
 }
 
 // SkipSetup leaves a step out, or with "path" the rest of them all. Skipping
