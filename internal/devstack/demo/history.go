@@ -28,6 +28,7 @@ type line struct {
 	plan      *limits.Set
 	keys      map[string]tenants.APIKey
 	providers map[string]tenants.ProviderKey // by model
+	supply    map[string]*limits.Set         // what they allow, by model
 }
 
 // history writes the calls of every customer, day by day up to now, and returns
@@ -81,10 +82,10 @@ func (f filler) lines(ctx context.Context, tenant uuid.UUID, c company) ([]line,
 	if err != nil {
 		return nil, err
 	}
-	serving := map[string]tenants.ProviderKey{}
+	serving, supply := map[string]tenants.ProviderKey{}, map[string]*limits.Set{}
 	for _, k := range providers.Items {
 		for _, m := range k.Models {
-			serving[m] = k
+			serving[m], supply[m] = k, limits.Compile(k.LimitsFor(m))
 		}
 	}
 	var out []line
@@ -93,7 +94,7 @@ func (f filler) lines(ctx context.Context, tenant uuid.UUID, c company) ([]line,
 		if i < 0 {
 			continue
 		}
-		l := line{tenant: t, zone: zone, c: c.customers[i], providers: serving}
+		l := line{tenant: t, zone: zone, c: c.customers[i], providers: serving, supply: supply}
 		if err := f.complete(ctx, &l, known.ID); err != nil {
 			return nil, err
 		}
