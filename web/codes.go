@@ -62,6 +62,7 @@ var codeGroups = []codeGroup{
 	}},
 	{"The request", "request", "What was sent cannot be taken as it is.", []code{
 		{"invalid_fields", "400", "Some members are not valid; errors names each, with a code of the last table.", "Correct those members."},
+		{"invalid_max_wait", "400", "x-weir-max-wait-ms is no whole number of milliseconds up to 60000.", "Correct the header, or leave it out."},
 		{"not_found", "404", "Nothing of yours has this id or address.", "Check it; ids of other tenants answer the same."},
 		{"unknown_url", "404", "The gateway serves no such address.", "Compare the base URL: it ends in /v1."},
 		{"model_not_found", "404", "No provider key serves this model for this key.", "Ask GET /v1/models which there are."},

@@ -28,7 +28,7 @@ func (s *Server) chat(k *caller) error {
 		return err
 	}
 	estimate := call.estimate(k.limits())
-	d, err := s.Meter.Admit(k.ctx, usage.Call{
+	d, err := s.admit(k, usage.Call{
 		RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 		Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 		Kind: "chat", Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -79,9 +80,15 @@ func (s *Server) decide(r *request, b reservationBody, request uuid.UUID, key st
 	if call.Once, err = r.once(key, b); err != nil {
 		return reservationJSON{}, limits.Decision{}, err
 	}
+	began := s.now()
 	d, err := s.meter.Admit(r.ctx, call)
 	if err != nil {
 		return reservationJSON{}, d, mismatch(err, key)
+	}
+	if d.Admitted && s.now().Sub(began) >= time.Second {
+		if err := s.still(r, call, d); err != nil {
+			return reservationJSON{}, limits.Decision{}, err
+		}
 	}
 	withProviders := r.caller.Key.Kind == tenants.Management
 	if !d.Admitted {
@@ -92,6 +99,22 @@ func (s *Server) decide(r *request, b reservationBody, request uuid.UUID, key st
 		out.ID, out.ExpiresAt = id.Reservation.Format(d.Reservation.ID), &d.ExpiresAt
 	}
 	return out, d, nil
+}
+
+// still holds the caller against what it may do now, after its call has waited:
+// what was reserved for one who lost the right to it meanwhile is given back.
+func (s *Server) still(r *request, call usage.Call, d limits.Decision) error {
+	_, err := s.authenticated(r.echo, decisionScope)
+	if err == nil {
+		var contract billing.Contract
+		if contract, err = s.directory.Contract(r.ctx, call.Tenant, call.Customer); err == nil {
+			err = contract.RequireActive()
+		}
+	}
+	if err != nil && !call.DryRun && !d.Again {
+		_, _ = s.meter.Cancel(context.WithoutCancel(r.ctx), call.Tenant, d.Reservation.ID) // else it expires
+	}
+	return err
 }
 
 // once binds a key to the credential and to what is asked for.

@@ -22,6 +22,7 @@ type Request struct {
 	Estimate   Cost
 	TTL        time.Duration // 0: 10 minutes; at most 60 minutes
 	MaxWait    time.Duration // how long it may wait for room instead of being refused
+	RouteWait  time.Duration // of it, for a candidate's; 0: all of it
 	DryRun     bool          // decide only: nothing is charged or kept
 	Forget     bool          // keep no outcome once settled: nobody will ask again
 	Once       Once

@@ -74,13 +74,13 @@ func (q *farAsk) refuses(lists ...[]farState) {
 // wait is Memory's: the line is this process's own. What other processes give
 // back is seen when the wait that was known is over, and of slots within glance.
 func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, error) {
-	until := d.At.Add(req.MaxWait)
+	until := req.patience(d.At.UnixMicro())
 	if !q.join(req, d, until) {
 		return d, nil
 	}
 	defer q.leave()
 	for {
-		over, stop := q.r.after(q.sleep(until.Sub(d.At)))
+		over, stop := q.r.after(q.sleep(time.Duration(until.of(d.ProviderFull)-d.At.UnixMicro()) * time.Microsecond))
 		select {
 		case <-over:
 		case <-q.self.wake:
@@ -93,7 +93,7 @@ func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, 
 		if d, err = q.reserve(ctx, req); err != nil || d.Admitted {
 			return d, err
 		}
-		if !d.At.Before(until) || !q.patient(d, until) {
+		if d.At.UnixMicro() >= until.of(d.ProviderFull) || !q.patient(d, until) {
 			return d, nil
 		}
 	}
@@ -101,29 +101,29 @@ func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, 
 
 // sleep is how long to wait before looking again.
 func (q *farAsk) sleep(most time.Duration) time.Duration {
-	if known := q.known(); known > 0 {
-		return min(most, known)
+	if least := max(q.known(false), q.known(true)); least > 0 {
+		return min(most, time.Duration(least)*time.Microsecond)
 	}
 	return min(most, glance)
 }
 
-// known is how long a refused call waits in any case: nobody knows when a slot
-// comes free.
-func (q *farAsk) known() (wait time.Duration) {
+// known is how long a call waits in any case for its plan, or for a candidate,
+// in µs: nobody knows when a slot comes free.
+func (q *farAsk) known(route bool) (wait int64) {
 	for _, c := range q.refusing {
-		if c.rule.kind != kindGauge {
-			wait = max(wait, time.Duration(c.wait)*time.Microsecond)
+		if c.candidate == route && c.rule.kind != kindGauge {
+			wait = max(wait, c.wait)
 		}
 	}
 	return wait
 }
 
-func (q *farAsk) patient(d Decision, until time.Time) bool {
-	return !d.Again && !d.TooLarge && !d.At.Add(q.known()).After(until)
+func (q *farAsk) patient(d Decision, until patience) bool {
+	return !d.Again && !d.TooLarge && until.fits(d.At.UnixMicro(), q.known(false), q.known(true))
 }
 
 // join takes a place in line, if the wait fits and there are not too many.
-func (q *farAsk) join(req *Request, d Decision, until time.Time) bool {
+func (q *farAsk) join(req *Request, d Decision, until patience) bool {
 	if req.DryRun || !q.patient(d, until) {
 		return false
 	}

@@ -28,7 +28,8 @@ const (
 // With MaxWait, a call that would pass within that time waits instead of being
 // refused: first come, first served at each ledger, and a call that comes later
 // leaves room for those who wait, whether it waits or not. It is refused at once
-// where the wait can't fit, or where a hundred calls of its customer wait. A
+// where the wait can't fit, or where a hundred calls of its customer wait. For
+// room at a candidate it waits no longer than RouteWait after it came. A
 // waiting call holds nothing, and ends with ctx (limiter_unavailable).
 func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
 	w, d, err := m.decide(ctx, &r, nil)
@@ -125,7 +126,7 @@ func (r *Request) check() error {
 	if err := checkSets(r.Plan, r.Candidates); err != nil {
 		return err
 	}
-	if r.MaxWait < 0 || r.MaxWait > MaxWait {
+	if r.MaxWait < 0 || r.MaxWait > MaxWait || r.RouteWait < 0 {
 		return fault.InvalidFields(fault.Field{Pointer: "/max_wait_ms", Code: "out_of_range", Message: "A call waits at most 60,000 ms."})
 	}
 	return checkTTL(r.TTL)

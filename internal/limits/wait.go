@@ -30,11 +30,37 @@ type place struct {
 	cost   sum
 }
 
+// patience is until when a call waits, in µs: for room in its plan, and at a
+// candidate.
+type patience struct{ plan, route int64 }
+
+func (r *Request) patience(now int64) patience {
+	until := patience{now + r.MaxWait.Microseconds(), now + r.MaxWait.Microseconds()}
+	if r.RouteWait > 0 {
+		until.route = min(until.route, now+r.RouteWait.Microseconds())
+	}
+	return until
+}
+
+// of is the end of a wait that began with a refusal by the plan, or by the
+// candidates alone.
+func (p patience) of(providerFull bool) int64 {
+	if providerFull {
+		return p.route
+	}
+	return p.plan
+}
+
+// fits tells whether waits that are known are over by then.
+func (p patience) fits(now, plan, route int64) bool {
+	return now+plan <= p.plan && now+route <= p.route
+}
+
 // patient tells whether a refused call may wait: the wait fits, as far as it is
 // known, and there are not too many who wait. Nobody knows when a slot comes
 // free, so a wait for one always may.
-func (w *work) patient(r *Request, d decision, until int64) bool {
-	if d.admitted || d.again || d.tooLarge || r.DryRun || w.at.micros+w.known() > until {
+func (w *work) patient(r *Request, d decision, until patience) bool {
+	if d.admitted || d.again || d.tooLarge || r.DryRun || !until.fits(w.at.micros, leastWait(w.list, w.plan), leastWait(w.list, w.chosen)) {
 		return false
 	}
 	mine := 0
@@ -58,10 +84,11 @@ func (w *work) refusing() (list []*charge) {
 	return list
 }
 
-// known is how long a refused call waits in any case, in µs.
-func (w *work) known() (wait int64) {
-	for _, c := range w.refusing() {
-		if c.rule.kind != kindGauge {
+// leastWait is how long a call waits in any case for what of a list refuses it, in
+// µs.
+func leastWait(list []charge, of span) (wait int64) {
+	for i := of.from; i < of.to; i++ {
+		if c := &list[i]; c.refuses && !c.rule.shadow && c.rule.kind != kindGauge {
 			wait = max(wait, c.wait)
 		}
 	}
@@ -72,7 +99,7 @@ func (w *work) known() (wait int64) {
 // over, or its caller has gone. The tenant is locked, and is again when it
 // returns without an error.
 func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*work, decision, error) {
-	until := w.at.micros + r.MaxWait.Microseconds()
+	until := r.patience(w.at.micros)
 	if !w.patient(r, d, until) {
 		return w, d, nil
 	}
@@ -82,10 +109,10 @@ func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*wo
 	}
 	t.waiting = append(t.waiting, self)
 	w.self = self
-	for w.patient(r, d, until) && w.at.micros < until {
-		sleep := until - w.at.micros
-		if known := w.known(); known > 0 {
-			sleep = min(sleep, known)
+	for w.patient(r, d, until) && w.at.micros < until.of(d.providerFull) {
+		sleep := until.of(d.providerFull) - w.at.micros
+		if least := max(leastWait(w.list, w.plan), leastWait(w.list, w.chosen)); least > 0 {
+			sleep = min(sleep, least)
 		}
 		w.unlock()
 		err := m.sleep(ctx, time.Duration(sleep)*time.Microsecond, self.wake)

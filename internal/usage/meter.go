@@ -77,6 +77,7 @@ type Call struct {
 	Estimate                            limits.Cost
 	TTL                                 time.Duration
 	MaxWait                             time.Duration // for room, instead of a refusal
+	RouteWait                           time.Duration // of it, for a candidate's; 0: all of it
 	DryRun                              bool
 	Once                                limits.Once // a request that may come again
 	Decision                            bool        // of the decision API: outlives this process
@@ -104,7 +105,7 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	}
 	d, err := m.limiter.Reserve(ctx, limits.Request{
 		Tenant: c.Tenant, Customer: c.Customer, Model: c.Model, EndUser: c.EndUser, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
-		TTL: c.TTL, MaxWait: c.MaxWait, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
+		TTL: c.TTL, MaxWait: c.MaxWait, RouteWait: c.RouteWait, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
 	})
 	if err != nil || c.DryRun {
 		return d, err

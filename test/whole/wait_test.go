@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,4 +19,32 @@ func TestACallThatMayWaitIsAdmittedOnceItFits(t *testing.T) {
 		t.Fatalf("five units of ten a second were there after %s", took)
 	}
 	weir.Want(t, 400, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 5}, "max_wait_ms": 60001}`)
+}
+
+func TestAKeyThatIsRevokedWhileItsCallWaitsReservesNothing(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Plan: []stack.Limit{{Dimension: "units", Window: "minute", Amount: 600}, {Dimension: "units", Window: "day", Amount: 6000}}})
+	weir.Want(t, 201, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 600}}`)
+	lost, answer := weir.AddKey(t, w), make(chan stack.Answer, 1)
+	go func() {
+		a, err := weir.Do(t.Context(), "POST", "/v1/reservations", lost.Text("secret"), `{"estimate": {"units": 30}, "max_wait_ms": 9000}`)
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- a
+	}()
+	stack.Eventually(t, patience, func() string {
+		a := weir.Want(t, 429, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 1}, "dry_run": true}`)
+		if ms, _ := a.JSON("retry_after_ms").(float64); ms <= 1000 {
+			return fmt.Sprintf("nobody waits: %v ms", ms)
+		}
+		return ""
+	})
+	weir.Want(t, 200, "POST", "/api/v1/api-keys/"+lost.Text("id")+"/revoke", w.ManagementKey, nil)
+	if a := <-answer; a.Status != 401 {
+		t.Errorf("got %s", a)
+	}
+	if a := weir.Want(t, 200, "GET", "/v1/limits", w.Key, nil); a.JSON("data.1.used") != 600.0 {
+		t.Errorf("what was reserved for it stays: %s", a)
+	}
 }

@@ -18,8 +18,11 @@ type later struct {
 }
 
 func (b *bench) waits(ctx context.Context, n int64, most time.Duration, plan ...limits.Limit) later {
+	return b.asks(ctx, limits.Request{Tenant: b.tenant, Customer: b.customer, Model: "gpt-4o", Plan: of(plan), Estimate: tokens(n), MaxWait: most})
+}
+
+func (b *bench) asks(ctx context.Context, r limits.Request) later {
 	l := later{b, make(chan limits.Decision, 1), make(chan error, 1)}
-	r := limits.Request{Tenant: b.tenant, Customer: b.customer, Model: "gpt-4o", Plan: of(plan), Estimate: tokens(n), MaxWait: most}
 	go func() {
 		d, err := b.Reserve(ctx, r)
 		l.answer <- d
@@ -115,6 +118,35 @@ var waits = []guarantee{
 		b.clock.Sleepers(t, 1)
 		b.cancelled(d.Reservation)
 		second.wants(true)
+	}},
+	{"AWaitForACandidateEndsBeforeOneForThePlan", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		key := id.New()
+		routes := []limits.Limit{provider(key, limits.DimensionTokens, limits.WindowMinute, 60), provider(key, limits.DimensionConcurrency, limits.WindowNone, 1)}
+		plan := b.limit(limits.DimensionTokens, limits.WindowMinute, 600)
+		ask := func(n int64) later {
+			return b.asks(t.Context(), limits.Request{
+				Tenant: b.tenant, Customer: b.customer, Plan: of([]limits.Limit{plan}), Estimate: tokens(n), MaxWait: time.Minute, RouteWait: 5 * time.Second,
+				Candidates: []limits.Candidate{{ProviderKey: key, Limits: limits.Compile(routes)}},
+			})
+		}
+		first := ask(60).wants(true)
+		if d := ask(6).wants(false); !d.ProviderFull || d.RetryAfter != 6*time.Second {
+			t.Fatalf("%+v", d)
+		}
+		w := ask(5)
+		b.clock.Sleepers(t, 1)
+		b.clock.Move(5 * time.Second) // room for the tokens, but the slot is not free
+		if d := w.wants(false); !d.ProviderFull {
+			t.Fatalf("%+v", d)
+		}
+		b.settled(first.Reservation, 60)
+		b.admitted([]limits.Limit{plan}, 590) // of 600 a minute, 60 were taken five seconds ago
+		routes = nil
+		w = ask(100) // for the plan it may wait longer
+		b.clock.Sleepers(t, 1)
+		b.clock.Move(10 * time.Second)
+		w.wants(true)
 	}},
 	{"AWaitIsOverWhenItsTimeIs", func(t *testing.T, open Open) {
 		b := newBench(t, open)
