@@ -25,6 +25,11 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Usage   Usage   `json:"usage,omitzero"`
 	Units   int64   `json:"units,omitempty"`
+
+	// What the provider answered, with its Retry-After header: with a management
+	// key. Of a reservation that names a provider key they rest that key.
+	ProviderStatus int    `json:"provider_status,omitempty"`
+	RetryAfter     string `json:"retry_after,omitempty"`
 }
 
 // Usage is in disjoint classes: input without what was cached or written to a

@@ -103,11 +103,14 @@ func (r requestPage) attempt(i int, a usage.Attempt, after func(time.Time) strin
 	if a.Status < 200 || a.Status > 299 {
 		s.Tone = ui.Bad
 	}
-	by := a.Provider
+	by := a.Model
+	if a.Provider != "" { // else the caller's own call, as it says
+		by += " at " + a.Provider
+	}
 	if r.May(seeProviderKeys) && a.ProviderKey != uuid.Nil {
 		by += " with " + r.Names.name(id.ProviderKey, a.ProviderKey)
 	}
-	s.Text = a.Model + " at " + by + ", " + ui.Wait(max(0, a.EndedAt.Sub(a.StartedAt)).Round(time.Millisecond))
+	s.Text = by + ", " + ui.Wait(max(0, a.EndedAt.Sub(a.StartedAt)).Round(time.Millisecond))
 	return s
 }
 

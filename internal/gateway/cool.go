@@ -158,7 +158,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 	if f.Failing() {
 		x.s.health.fails(x.k.who.Tenant.ID, x.call.model, true)
 	}
-	if !x.known(f) {
+	if !x.s.health.of(x.route.Key, x.call.model).Knew(x.call.model, f) {
 		changed, err := x.s.Tenants.ReportFailure(ctx, x.k.who.Tenant.ID, x.route.Key.ID, x.call.model, f)
 		if err != nil {
 			x.s.Log.WarnContext(ctx, "cooldown not stored", "request_id", x.k.requestID(), "error", err.Error())
@@ -177,41 +177,19 @@ func (x *exchange) outOfCredit(header http.Header, body []byte) {
 	}
 }
 
-// daily is what is known of the day's quota: what the answer says, else that a
-// limit is known and, since the call was let through, not spent.
+// daily is what is known of the day's quota: what the answer says, else what
+// the key's limits say.
 func (x *exchange) daily(said limits.Daily) limits.Daily {
 	if said != limits.DailyUnknown {
 		return said
 	}
-	for _, l := range x.route.Key.LimitsFor(x.call.model) {
-		if l.Window == limits.WindowDay && l.Applies(x.call.model) {
-			return limits.DailyLeft
-		}
-	}
-	return limits.DailyUnknown
-}
-
-// concerned is what is known of what a failure is about.
-func (x *exchange) concerned(f limits.Failure) tenants.KeyHealth {
-	model := x.call.model
-	if f.WholeKey() {
-		model = tenants.EveryModel
-	}
-	return x.s.health.of(x.route.Key, x.call.model).HealthOf(model)
-}
-
-// known tells that a failure of a burst says nothing new: hundreds of parallel
-// ones are not stored one by one.
-func (x *exchange) known(f limits.Failure) bool {
-	h := x.concerned(f)
-	next := h.Failed(f)
-	return !f.Failing() && h.Bench.Runs(f.At) && next.Bench == h.Bench && next.Step == h.Step && f.At.Sub(h.Last) < time.Second
+	return x.route.Key.Daily(x.call.model)
 }
 
 // unstored is what a failure makes of a key while the database is out, for this
 // process alone.
 func (x *exchange) unstored(f limits.Failure) []tenants.KeyHealth {
-	h := x.concerned(f)
+	h := x.s.health.of(x.route.Key, x.call.model).Concerned(x.call.model, f)
 	h.Version, h.Health = h.Version+1, h.Failed(f)
 	return []tenants.KeyHealth{h}
 }

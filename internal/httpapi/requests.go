@@ -61,8 +61,8 @@ type callDetailJSON struct {
 }
 
 type attemptJSON struct {
-	Provider    string    `json:"provider"`
-	ProviderKey string    `json:"provider_key"`
+	Provider    string    `json:"provider,omitempty" description:"Absent: the call was the caller's own, and this is what it says of it"`
+	ProviderKey string    `json:"provider_key,omitempty"`
 	Model       string    `json:"model"`
 	Status      int       `json:"status" description:"The provider's; 0: it did not answer"`
 	Error       string    `json:"error,omitempty"`

@@ -17,6 +17,9 @@ type settleBody struct {
 	Outcome string    `json:"outcome" required:"true" enum:"ok,client_error,provider_error,provider_limited,aborted"`
 	Usage   usageBody `json:"usage,omitempty" description:"Disjoint classes: input without cached and cache writes, output without reasoning; absent: nothing was used"`
 	Units   int64     `json:"units,omitempty" minimum:"0"`
+
+	ProviderStatus *int   `json:"provider_status,omitempty" minimum:"100" maximum:"599" description:"Management keys: what the provider answered. Of a reservation that names a provider key it rests that key as the gateway's own calls do; absent: what the outcome says"`
+	RetryAfter     string `json:"retry_after,omitempty" description:"Management keys: the provider's Retry-After, seconds or an HTTP date; what cannot be read is ignored" example:"30"`
 }
 
 type usageBody struct {
@@ -63,7 +66,10 @@ func (s *Server) settle(r *request, reservation string, b settleBody) (out settl
 		Output: b.Usage.OutputTokens, Reasoning: b.Usage.ReasoningTokens,
 	}}
 	res.SelfReported = r.caller.Key.Kind == tenants.ForCustomer
-	wrong := []fault.Field{}
+	wrong := b.checkProvider(res.SelfReported)
+	if b.ProviderStatus != nil {
+		res.ProviderStatus = *b.ProviderStatus
+	}
 	if !outcomes[res.Outcome] {
 		wrong = append(wrong, fault.Field{Pointer: "/outcome", Code: "not_one_of", Message: "This must be ok, client_error, provider_error, provider_limited or aborted."})
 	}
@@ -77,6 +83,9 @@ func (s *Server) settle(r *request, reservation string, b settleBody) (out settl
 		return out, done, fault.InvalidFields(wrong...)
 	}
 	done, err = s.meter.Settle(r.ctx, r.tenant(), call, res)
+	if err == nil && done.First && !res.SelfReported {
+		s.showProvider(r, done.Event, b)
+	}
 	return r.settled(call, done), done, err
 }
 

@@ -40,6 +40,33 @@ func (s *Service) ReportFailure(ctx context.Context, tenant, key uuid.UUID, mode
 	return changed, err
 }
 
+// Knew tells that a failure of a burst says nothing that is not known of the
+// key: hundreds of parallel ones are not stored one by one.
+func (k ProviderKey) Knew(model string, f limits.Failure) bool {
+	h := k.Concerned(model, f)
+	next := h.Failed(f)
+	return !f.Failing() && h.Bench.Runs(f.At) && next.Bench == h.Bench && next.Step == h.Step && f.At.Sub(h.Last) < time.Second
+}
+
+// Concerned is what is known of what a failure of a model is about.
+func (k ProviderKey) Concerned(model string, f limits.Failure) KeyHealth {
+	if f.WholeKey() {
+		model = EveryModel
+	}
+	return k.HealthOf(model)
+}
+
+// Daily is what is known of the day's quota when a call failed that the key's
+// own limits had let through: that one is known, and not spent.
+func (k ProviderKey) Daily(model string) limits.Daily {
+	for _, l := range k.LimitsFor(model) {
+		if l.Window == limits.WindowDay && l.Applies(model) {
+			return limits.DailyLeft
+		}
+	}
+	return limits.DailyUnknown
+}
+
 // failed stores what a failure changes of what it concerns; nil is nothing.
 func failed(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID, concerned, model string, f limits.Failure) (*KeyHealth, error) {
 	if (limits.Health{}).Failed(f).Bench.Source == "" {

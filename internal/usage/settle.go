@@ -21,6 +21,9 @@ type Result struct {
 	ModelServed  string
 	Attempts     []Attempt
 	SelfReported bool
+	// ProviderStatus is what the caller says that its provider answered; 0: it
+	// does not say. The event has it as its one attempt.
+	ProviderStatus int
 }
 
 // Settled is how a call stands after Settle or Cancel.
@@ -144,8 +147,11 @@ func (e Event) served(r Result) Event {
 		e.ModelServed = r.ModelServed
 	}
 	e.Attempts = r.Attempts
-	if n := len(r.Attempts); n > 0 {
-		e.ProviderKey = r.Attempts[n-1].ProviderKey
+	if r.ProviderStatus != 0 {
+		e.Attempts = []Attempt{{ProviderKey: e.ProviderKey, Model: e.ModelAsked, Status: r.ProviderStatus, StartedAt: e.StartedAt, EndedAt: e.EndedAt, Tokens: e.Tokens}}
+	}
+	if n := len(e.Attempts); n > 0 {
+		e.ProviderKey = e.Attempts[n-1].ProviderKey
 	}
 	return e
 }
