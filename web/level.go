@@ -33,6 +33,9 @@ func levelOf(s limits.State, now time.Time) ui.Level {
 		level.Of = strings.Join(l.Models, ", ")
 	}
 	level.Detail = used(s)
+	if z := l.ZoneAt(now); l.Policy == limits.PolicyCalendar && z.String() != now.Location().String() && !s.WindowStart.IsZero() {
+		level.Detail += " since " + ui.Instant(s.WindowStart.In(z), now) // not the day that other figures here are of
+	}
 	switch {
 	case l.Amount == 0:
 		level.Detail = "admits nothing; waiting does not help"

@@ -41,7 +41,7 @@ func TestAProviderKeyIsAddedCheckedAndShownWithItsLimits(t *testing.T) {
 	}
 	path := pathOf(t, a.header.Get("Location"))
 	page := s.get(a.header.Get("Location"), session)
-	page.has(t, "This key works.", "The key is stored, sealed.", "model-a", "model-b", "…8f2Q", "Tokens a minute", "300,000</span> left", "Requests a day", "900</span> left")
+	page.has(t, "This key works.", "The key is stored, sealed.", "model-a", "model-b", "…8f2Q", "Tokens a minute", "300,000</span> left", "Requests a day", "900</span> left", "0 used of 900 since 00:00 UTC")
 	page.hasNot(t, "sk-very-secret")
 	s.get("/providers", session).has(t, "One provider key, which works.", "main", "0 used of 300,000")
 
