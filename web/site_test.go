@@ -66,6 +66,7 @@ type site struct {
 	outbox  *notify.Outbox
 	cookie  string // its name
 	first   string // the token of the first visit
+	routes  []*echo.Route
 }
 
 func newSite(t *testing.T, publicURL string) site {
@@ -96,7 +97,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name, token}
+	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name, token, e.Routes()}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

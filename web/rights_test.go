@@ -1,0 +1,75 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/id"
+	"weir/internal/limits"
+)
+
+// who of the roles may send each form of the pages behind sign-in. A form that
+// is not here fails the test, so that a new one is placed on purpose.
+var forms = map[string]string{
+	"/settings/profile": "all", "/settings/password": "all", "/settings/sessions/end": "all", "/sign-out": "all",
+	"/settings/tenant": "owner", "/settings/zone": "owner",
+	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
+	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",
+	"/plans": "owner admin billing", "/plans/preview": "owner admin billing", "/plans/:id": "owner admin billing", "/plans/:id/publish": "owner admin billing",
+	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/resume": "owner admin developer",
+	"/customers/:id/move": "owner admin billing", "/customers/:id/plan": "owner admin billing",
+	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin",
+	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
+}
+
+var outside = []string{"/sign-in", "/sign-up", "/confirm", "/forgot", "/reset", "/first"}
+
+func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, _ := s.as("owner")
+	tenant := made.Tenant.ID
+	_, plan := s.plan(tenant, "Team", perDay(limits.DimensionTokens, 5_000_000))
+	_, customer := s.addCustomer(tenant, "Kestrel")
+	s.practice(tenant, "Practice")
+	s.customerKey(tenant, "Heron", "production")
+	refs := map[string]string{"/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
+	notes := func() (n int) {
+		s.scan(`select count(*) from audit_entries`, &n)
+		return n
+	}
+	for _, r := range s.routes {
+		if r.Method != http.MethodPost || slices.Contains(outside, r.Path) {
+			continue
+		}
+		roles, placed := forms[r.Path]
+		if !placed {
+			t.Errorf("%s is not in forms", r.Path)
+		}
+		head, tail, _ := strings.Cut(r.Path, "/:id")
+		path := r.Path
+		if tail != "" || strings.HasSuffix(r.Path, ":id") {
+			path = head + "/" + refs[head] + tail
+		}
+		for role := range rights {
+			link, _, err := s.tenants.SignInLink(t.Context(), "ann@acme.example", "")
+			must(t, err)
+			session := s.signIn(link)
+			s.super(`update members set role = $1 where tenant_id = $2`, role, tenant)
+			if roles == "all" || slices.Contains(strings.Fields(roles), role) {
+				continue
+			}
+			before := notes()
+			a := s.post(path, session, url.Values{"name": {"Mine now"}, "word": {"Practice"}, "do": {"practice"}, "zone": {"Asia/Tokyo"}})
+			if a.status != http.StatusForbidden || !strings.Contains(a.body, "Your role here is "+role) {
+				t.Errorf("%s as %s: %d", path, role, a.status)
+			}
+			if notes() != before {
+				t.Errorf("%s as %s left something", path, role)
+			}
+		}
+	}
+}
