@@ -1,59 +1,70 @@
--- Reserve, a dry run, a look: A is 5 what to do (0 reserve, 1 dry run, 2 look), 6
--- the plan's charges, 7 those of each candidate, 8 what to keep: id (empty: one is
--- made of the ten random bytes that follow), random, time to live (µs), estimate,
--- requests, model, end user, forget, definitions, how many may be open, the
--- candidates' models, the process, key and body of a request that may come
--- again; and 9 what others ask for before charges: the candidate's
--- number (0: the plan's), the place, whole and pico.
-local what, plan, candidates, keep = A[5], A[6], A[7], A[8]
+local plan, from = charges(listed, plan_count)
+local candidates = {}
+for i = 1, candidate_count do candidates[i], from = charges(from, (take('<H', ask, counted + 2 * (i - 1)))) end
 
-if what == 0 and keep[13] ~= '' then
-  local name = call('GET', P .. 'k' .. string.sub(keep[13], 1, 16))
-  local packed = name and call('GET', P .. 'r' .. name)
-  local r = packed and unpack_(packed)
-  if r and r[1] ~= 4 and not (r[1] >= 2 and r[18] <= micros) then
-    if r[20] ~= keep[13] then return answer({ 3 }) end
-    return answer({ 2, micros, latest, name, r, cold().tell(r, false) })
+-- A call that may come again, or brings its own id, may be there.
+local function standing(s)
+  local r = s and open_record(s)
+  if r and not (r[1] >= 2 and r[18] <= micros) then return r end
+end
+
+local function again(name, s, r) return answer(2, put('<Bc0', #name, name) .. told_record(s) .. tell(r)) end
+
+if what == 0 and once ~= '' and came then
+  local s = call('GET', P .. 'r' .. came)
+  local r = standing(s)
+  if r and r[1] ~= 4 then
+    if r[20] ~= once then return answer(3) end
+    return again(came, s, r)
   end
 end
 
-if what == 0 and keep[1] ~= '' then
-  local packed = call('GET', P .. 'r' .. keep[1])
-  local r = packed and unpack_(packed)
-  if r and not (r[1] >= 2 and r[18] <= micros) then
-    if r[1] ~= 0 or r[4] ~= keep[4] or r[5] ~= keep[5] or r[6] ~= keep[6] or r[13] > 0 then return answer({ 3 }) end
-    local t = cold().tell(r, false)
-    return answer({ 2, micros, latest, keep[1], r, t })
+if what == 0 and mine then
+  local s = call('GET', P .. 'r' .. id)
+  local r = standing(s)
+  if r then
+    local asks = open_record(put('<BBBBHdddddd', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[2])
+    if r[1] ~= 0 or r[4] ~= asks[4] or r[5] ~= requests or r[6] ~= asks[6] or r[13] > 0 then return answer(3) end
+    return again(id, s, r)
   end
 end
 
-for _, a in ipairs(A[9] or {}) do
-  local e = (a[1] == 0 and plan or candidates[a[1]])[a[2]]
-  e.ahead, e.ahead_pico = a[3], a[4]
+if waits == 1 then
+  local count
+  count, from = take('<H', ask, from)
+  for _ = 1, count do
+    local list, i, ahead, pico
+    list, i, ahead, pico, from = take('<HHdd', ask, from)
+    local e = (list == 0 and plan or candidates[list])[i]
+    e.ahead, e.ahead_pico = ahead, pico
+  end
 end
 
 local refuses, ever, wait, ready = judge(plan)
 local chosen, full, ever2, wait2, ready2 = choose(candidates)
-if not (ready and ready2) then return cold().needs() end
+if not (ready and ready2) then return needs(stale, missing) end
 
-local admitted = not refuses and not full
-local id, expires = '', 0
+local admitted, name, expires = not refuses and not full, '', 0
 if admitted and what == 0 then
-  if head[3] >= keep[10] then return answer({ 4 }) end
-  id, expires = keep[1], micros + keep[3]
-  if id == '' then id = struct.pack('>I6', read) .. keep[2] end
-  local r = { 0, micros, expires, keep[4], keep[5], keep[6], keep[11][chosen] or '', keep[7], keep[8], 0, '', 0, 0, '', chosen - 1, keep[9], {}, expires + 3600000000, keep[12], keep[13] }
-  local until_ms = floor(expires / 1000) + 1
-  take(r, plan, '', until_ms)
-  if chosen > 0 then take(r, candidates[chosen], r[7], until_ms) end
-  put(id, r)
-  call('ZADD', P .. 'o', expires, id)
-  head[3] = head[3] + 1
-  if head[2] == 0 or expires < head[2] then head[2] = expires end
-  if latest - head[5] > 3600000 or latest < head[5] then
-    head[5] = latest
-    call('PEXPIRE', P .. 'o', 14400000)
+  if open >= most then return answer(4) end
+  name, expires = id, micros + ttl
+  if name == '' then name = put('>I6', read) .. tail end
+  local own_part, count = ARGV[2], plan_count
+  if chosen > 0 then count = count + #candidates[chosen] end
+  if chosen > 1 then own_part = string.sub(own_part, 1, common) .. ARGV[1 + chosen] end
+  local r = open_record(put('<BBBBHdddddd', 0, forget, 0, 0, count, micros, expires, expires + 3600000000, requests, 0, chosen - 1)
+    .. rep('\0', 24 * count) .. own_part)
+  local holds, until_ms = r[17], floor(expires / 1000) + 1
+  r[17] = {}
+  charge(r, plan, holds, until_ms)
+  if chosen > 0 then
+    for i = 1, plan_count do table.remove(holds, 1) end
+    charge(r, candidates[chosen], holds, until_ms)
   end
+  keep(name, r)
+  queue(name, expires)
+  open = open + 1
+  if first == 0 or expires < first then first = expires end
 end
-return answer({ 0, micros, latest, admitted and 1 or 0, chosen, refuses and 1 or 0, ever and 1 or 0, wait, full and 1 or 0, ever2 and 1 or 0, wait2,
-  id, expires, states(plan), chosen > 0 and states(candidates[chosen]) or {}, head[4] })
+return answer(0, put('<BHBBdBBddBc0d', admitted and 1 or 0, chosen, refuses and 1 or 0, ever and 1 or 0, wait, full and 1 or 0, ever2 and 1 or 0, wait2,
+  expires, #name, name, born) .. states(plan) .. (chosen > 0 and states(candidates[chosen]) or put('<H', 0)))

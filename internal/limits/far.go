@@ -22,7 +22,7 @@ type far struct {
 type farRule struct {
 	base   string // suffix of the group's key
 	field  string // in the group
-	counts []byte // packed: what of a call it counts (outcome.lua)
+	counts int    // what of a call it counts (record.lua)
 	last   atomic.Pointer[window]
 }
 
@@ -80,35 +80,31 @@ func (f *farRule) of(name string) string {
 // beyond the bound on names.
 func (f *farRule) othersField() string { return f.field + "+" }
 
-// The numbers of what a limit counts, other than tokens by their weights.
+// The numbers of what a limit counts.
 const (
 	farCountsRequests = 1
 	farCountsUnits    = 2
 	farCountsOne      = 4
 	farCountsCharge   = 5
 	farCountsProvider = 6
+	farCountsTokens   = 7 // by weights
 )
 
-func (r *rule) farCounts() []byte {
-	var p packer
+func (r *rule) farCounts() int {
 	switch r.limit.Dimension {
 	case DimensionRequests:
-		p.int(farCountsRequests)
+		return farCountsRequests
 	case DimensionUnits:
-		p.int(farCountsUnits)
+		return farCountsUnits
 	case DimensionConcurrency:
-		p.int(farCountsOne)
+		return farCountsOne
 	case DimensionSpend:
 		if r.provider {
-			p.int(farCountsProvider)
-		} else {
-			p.int(farCountsCharge)
+			return farCountsProvider
 		}
-	default:
-		p.array(len(r.weights))
-		p.ints(r.weights[:]...)
+		return farCountsCharge
 	}
-	return p.b
+	return farCountsTokens
 }
 
 // window is the calendar window that an instant is in.
@@ -124,8 +120,7 @@ func (f *farRule) window(r *rule, wallMS int64) window {
 // packFigures is a cost without its requests: a packed string that is equal for
 // equal costs.
 func packFigures(c *Cost) string {
-	p := packer{make([]byte, 0, 40)}
-	p.array(10)
+	p := packer{make([]byte, 0, 80)}
 	t := &c.Tokens
 	p.ints(c.Units, t.Input, t.CachedInput, t.CacheWrite, t.Output, t.Reasoning,
 		c.ChargePico/picos, c.ChargePico%picos, c.ProviderPico/picos, c.ProviderPico%picos)
@@ -134,9 +129,9 @@ func packFigures(c *Cost) string {
 
 func costOf(figures string, requests int64) Cost {
 	u := unpacker{s: figures}
-	n := u.list()
-	if len(n) != 10 {
-		return Cost{Requests: requests}
+	var n [10]int64
+	for i := range n {
+		n[i] = u.int()
 	}
 	return Cost{
 		Requests: requests, Units: n[0], Tokens: Tokens{n[1], n[2], n[3], n[4], n[5]},
@@ -155,11 +150,6 @@ func indexOf[T comparable](list *[]T, s T) int {
 		*list = append(*list, s)
 	}
 	return i
-}
-
-func idOf(s string) (u uuid.UUID) {
-	copy(u[:], s)
-	return u
 }
 
 // packed is the key and then the body; empty: there is no key.

@@ -1,15 +1,11 @@
--- What follows a reservation: A is 5 what to do, 6 the id.
-local what, id = A[5], A[6]
-local c = cold()
-local at, spend, release, give_back = c.at, c.spend, c.release, c.give_back
-local slide, add, within, fresh = c.slide, c.add, c.within, c.fresh
-local flag, held, free, tell, needs = c.flag, c.held, c.free, c.tell, c.needs
+-- What follows a reservation: to do, and then the id and what is told of it.
+local id, rest = take('<Bc0', ask, body)
 
 local function load(name)
-  local packed = call('GET', P .. 'r' .. name)
-  local r = packed and unpack_(packed)
+  local s = call('GET', P .. 'r' .. name)
+  local r = s and open_record(s)
   if r and r[1] >= 2 and r[18] <= micros then return nil end
-  return r
+  return r, s
 end
 
 -- cost is what a hold counts of a call: units, five token classes, the customer's
@@ -24,9 +20,11 @@ local function cost(h, v, requests)
   return floor((v[2] * counts[1] + v[3] * counts[2] + v[4] * counts[3] + v[5] * counts[4] + v[6] * counts[5] + 999) / 1000), 0
 end
 
+local function figures_of(s) return { take('<dddddddddd', s) } end
+
 -- settle_lost settles a hold whose ledger was made anew since: nothing is given
 -- back, but an overrun counts, and counts now.
-local function settle_lost(h, n, p, open)
+local function settle_lost(h, n, p)
   local i = at(h[1])
   local g = group(i)
   local l, kind = g[h[2]], h[3]
@@ -42,7 +40,7 @@ local function settle_lost(h, n, p, open)
   if h[8] ~= 0 and (kind == 2 or kind == 3) and floor(latest / width[kind]) - h[6] >= parts[kind] then return end
   if not l then
     l = fresh(kind, h[13], h[14], flag(h[9], 8))
-    g[h[2]] = l
+    own(g, h[2], l)
   end
   dirty[i] = true
   if l[1] == 1 then
@@ -54,9 +52,9 @@ local function settle_lost(h, n, p, open)
   end
 end
 
-local function settle(h, n, p, open)
+local function settle(h, n, p, was_open)
   local l, i = held(h)
-  if not l then return settle_lost(h, n, p, open) end
+  if not l then return settle_lost(h, n, p) end
   dirty[i] = true
   if l[1] == 1 then
     refill(l)
@@ -66,7 +64,7 @@ local function settle(h, n, p, open)
       l[5] = l[5] + give_back(l, h[6], (h[4] - n) * grain)
       l[8] = l[8] + 1
     end
-    if open then free(h, l) end
+    if was_open then free(h, l) end
     release(l, h[6])
     return
   elseif l[1] == 4 then
@@ -75,28 +73,27 @@ local function settle(h, n, p, open)
     slide(l)
     if within(l, h[6]) then add(l, h[6], n - h[4]) end
   end
-  if open then free(h, l) end
+  if was_open then free(h, l) end
 end
 
-local function ended(r)
+local function ended()
   call('ZREM', P .. 'o', id)
-  head[3] = head[3] - 1
+  open = open - 1
 end
 
--- 1 settle or cancel: 7 the phase, 8 the figures (packed), 9 the request is given
--- back.
+-- 1 settle or cancel: the phase, whether the request is given back, the figures.
 if what == 1 then
-  local r = load(id)
-  if not r then return answer({ 5 }) end
-  local as, figures, back = A[7], A[8], A[9]
-  local first, same = false, true
+  local as, back, figures = take('<BBBc0', ask, rest)
+  local r, s = load(id)
+  if not r then return answer(5) end
+  local is_first, same = false, true
   if r[1] >= 3 then
     same = r[1] == as and r[11] == figures and r[12] == back
   else
-    first = true
-    local open = r[1] == 0
-    if open then
-      ended(r)
+    is_first = true
+    local is_open = r[1] == 0
+    if is_open then
+      ended()
     elseif r[1] == 1 then
       call('SREM', P .. 'l' .. r[19], id)
     else
@@ -104,66 +101,67 @@ if what == 1 then
     end
     r[1], r[11], r[12] = as, figures, back
     if r[18] < micros + 60000000 then r[18] = micros + 60000000 end
-    local v, requests = unpack_(figures), back == 1 and 0 or r[5]
+    local v, requests = figures_of(figures), back == 1 and 0 or r[5]
     for _, h in ipairs(r[17]) do
       if not flag(h[9], 2) then
         local n, p = cost(h, v, requests)
-        settle(h, n, p, open)
+        settle(h, n, p, is_open)
       end
     end
-    if r[9] == 1 then call('DEL', P .. 'r' .. id) else put(id, r) end
+    if r[9] == 1 then
+      call('DEL', P .. 'r' .. id)
+      s = close_record(r)
+    else
+      s = keep(id, r)
+    end
   end
-  local t = tell(r, false)
-  return answer({ 0, micros, latest, first and 1 or 0, same and 1 or 0, r, t })
+  return answer(0, put('<BB', is_first and 1 or 0, same and 1 or 0) .. told_record(s) .. tell(r))
 end
 
--- 2 extend: 7 until (µs), 8 at most how far from now.
+-- 2 extend: until (µs), at most how far from now.
 if what == 2 then
+  local till, most = take('<dd', ask, rest)
   local r = load(id)
-  if not r then return answer({ 5 }) end
-  if r[1] >= 3 then return answer({ 6 }) end
-  if r[1] ~= 0 then return answer({ 7 }) end
-  local till = A[7]
-  if till - micros > A[8] then return answer({ 8 }) end
+  if not r then return answer(5) end
+  if r[1] >= 3 then return answer(6) end
+  if r[1] ~= 0 then return answer(7) end
+  if till - micros > most then return answer(8) end
   if till > r[3] then
     r[3], r[18] = till, till + 3600000000
-    local until_ms = floor(till / 1000) + 1
     for _, h in ipairs(r[17]) do
       local l, i = held(h)
-      if l then
-        local g = group(i)
-        if not g.u or g.u < until_ms then g.u = until_ms end
-        dirty[i] = true
-      end
+      if l then needed(i, floor(till / 1000) + 1) end
     end
-    call('ZADD', P .. 'o', till, id)
-    call('PEXPIRE', P .. 'o', 14400000)
-    put(id, r)
+    queue(id, till)
+    keep(id, r)
   end
-  return answer({ 0, micros, latest, r[3] })
+  return answer(0, put('<d', r[3]))
 end
 
--- 3 move: 7 the attempt, 8 its figures (packed), 9 the request is given back, 10
--- the candidates' charges, 11 their models, 12 definitions to add.
+-- 3 move: the attempt, whether its request is given back, its figures, how many
+-- candidates; how many charges each has; the charges. ARGV[2] are definitions to
+-- add and the holds of the first candidate, ARGV[3] and on those of the others.
 if what == 3 then
-  local r = load(id)
-  if not r then return answer({ 5 }) end
-  if r[1] >= 3 then return answer({ 6 }) end
-  if r[1] ~= 0 then return answer({ 7 }) end
-  local attempt, figures, back, candidates = A[7], A[8], A[9], A[10]
+  local attempt, back, figures, count, from = take('<dBBc0H', ask, rest)
+  local candidates, counted = {}, from
+  from = from + 2 * count
+  for i = 1, count do candidates[i], from = charges(from, (take('<H', ask, counted + 2 * (i - 1)))) end
+  local r, s = load(id)
+  if not r then return answer(5) end
+  if r[1] >= 3 then return answer(6) end
+  if r[1] ~= 0 then return answer(7) end
   local moved = back .. figures
   if r[13] > 0 and attempt == r[13] - 1 and moved == r[14] then
-    local t = tell(r, false)
-    return answer({ 2, micros, latest, id, r, t })
+    return answer(2, put('<Bc0', #id, id) .. told_record(s) .. tell(r))
   end
-  if attempt ~= r[13] then return answer({ 9 }) end
+  if attempt ~= r[13] then return answer(9) end
   for _, list in ipairs(candidates) do
     for _, e in ipairs(list) do
       if e[3] == 4 then weigh(e) end
     end
   end
-  if stale or missing then return needs() end
-  local v, requests = unpack_(figures), back == 1 and 0 or r[5]
+  if stale or #missing > 0 then return needs(stale, missing) end
+  local v, requests = figures_of(figures), back == 1 and 0 or r[5]
   for _, h in ipairs(r[17]) do
     if flag(h[9], 1) and not flag(h[9], 2) then
       local n, p = cost(h, v, requests)
@@ -174,57 +172,81 @@ if what == 3 then
   r[13], r[14] = r[13] + 1, moved
   local chosen, full, ever, wait = choose(candidates)
   local admitted = not full and chosen > 0
-  r[15], r[7] = -1, ''
+  r[15] = -1
   if admitted then
-    r[15], r[7] = chosen - 1, A[11][chosen]
-    local defs = #r[16]
-    for i, d in ipairs(A[12]) do r[16][defs + i] = d end
-    for _, e in ipairs(candidates[chosen]) do e[10] = e[10] + defs end
-    take(r, candidates[chosen], r[7], floor(r[3] / 1000) + 1)
+    r[15] = chosen - 1
+    local had, texts, n = #r[16], ARGV[2], nil
+    n, from = take('<H', texts)
+    for i = 1, n do r[16][had + i], from = take('<Ic0', texts, from) end
+    if chosen > 1 then texts, from = ARGV[1 + chosen], 1 end
+    local holds = {}
+    for i = 1, #candidates[chosen] do
+      holds[i], from = hold(texts, from)
+      holds[i][11] = holds[i][11] + had
+    end
+    charge(r, candidates[chosen], holds, floor(r[3] / 1000) + 1)
   end
-  put(id, r)
-  return answer({ 0, micros, latest, admitted and 1 or 0, chosen, ever and 1 or 0, wait, r, chosen > 0 and states(candidates[chosen]) or {} })
+  return answer(0, put('<BHBd', admitted and 1 or 0, chosen, ever and 1 or 0, wait) .. told_record(keep(id, r))
+    .. (chosen > 0 and states(candidates[chosen]) or put('<H', 0)))
 end
 
--- 4 expire: what has run out is handed out once, to the process that made it (7).
+-- 4 expire: what has run out is handed out once, to the process that made it.
 if what == 4 then
+  local owner = take('<Bc0', ask, rest)
   local list = {}
-  for _, name in ipairs(call('SMEMBERS', P .. 'l' .. A[7])) do
+  for _, name in ipairs(call('SMEMBERS', P .. 'l' .. owner)) do
     local r = load(name)
     if r and r[1] == 1 then
       r[1] = 2
-      put(name, r)
-      list[#list + 1] = { name, r }
+      list[#list + 1] = put('<Bc0', #name, name) .. told_record(keep(name, r))
     end
   end
-  call('DEL', P .. 'l' .. A[7])
-  return answer({ 0, micros, latest, list, head[2] })
+  call('DEL', P .. 'l' .. owner)
+  return answer(0, put('<H', #list) .. table.concat(list) .. put('<d', first))
 end
 
--- 5 restore: 7 a list of id and reservation. Windows that the books have to tell
--- of are asked for first. What is known is told of by this process from now on.
-if what == 5 then
-  local absent = {}
-  for _, entry in ipairs(A[7]) do
-    for _, h in ipairs(entry[2][17]) do
-      if h[3] == 4 and loads and h[7] > latest and h[6] < head[4] and not group(at(h[1]))[h[2]] then
-        absent[#absent + 1] = { h[1], h[2], h[13], h[6], h[7] }
+-- entries reads what 5 and 7 are told: how many, and of each its id, the phase (0:
+-- open), whether the request was given back, whether the books may not have it
+-- yet, the figures and the reservation. Windows that the books have to tell of are
+-- missing.
+local function entries(at_)
+  local count, list = nil, {}
+  count, at_ = take('<H', ask, at_)
+  for i = 1, count do
+    local e, s = {}, nil
+    e.id, e.phase, e.back, e.recent, e.figures, s, at_ = take('<Bc0BBBBc0Ic0', ask, at_)
+    e.r = open_record(s)
+    for _, h in ipairs(e.r[17]) do
+      if h[3] == 4 and loads == 1 and h[7] > latest and h[6] < born and not group(at(h[1]))[h[2]] then
+        missing[#missing + 1] = { h[1], h[2], h[13], h[6], h[7] }
       end
     end
+    list[i] = e
   end
-  if #absent > 0 then return answer({ 1, micros, latest, 0, absent }) end
-  for _, entry in ipairs(A[7]) do
-    id = entry[1]
-    local r, was = entry[2], load(id)
+  return list
+end
+
+local function opened(name, r)
+  queue(name, r[3])
+  open = open + 1
+  if first == 0 or r[3] < first then first = r[3] end
+end
+
+-- 5 restore: reservations of an earlier life. What is known is told of by this
+-- process from now on.
+if what == 5 then
+  local list = entries(rest)
+  if #missing > 0 then return needs(false, missing) end
+  for _, e in ipairs(list) do
+    local r, was = e.r, load(e.id)
     if was and was[1] < 2 and was[19] ~= r[19] then
-      if was[1] == 1 then call('SMOVE', P .. 'l' .. was[19], P .. 'l' .. r[19], id) end
+      if was[1] == 1 then call('SMOVE', P .. 'l' .. was[19], P .. 'l' .. r[19], e.id) end
       was[19] = r[19]
-      put(id, was)
+      keep(e.id, was)
     elseif not was then
       if r[1] == 2 then
         r[18] = micros + 3600000000
       else
-        local until_ms = floor(r[3] / 1000) + 1
         for _, h in ipairs(r[17]) do
           local over = flag(h[9], 2)
           if h[3] == 5 and not over or h[3] == 4 and h[7] > latest then
@@ -232,8 +254,8 @@ if what == 5 then
             local g = group(i)
             local l = g[h[2]]
             if not l then
-              l = h[3] == 5 and fresh(5, h[13], h[14], false) or { 4, micros, h[13], 0, 0, 0, 0, h[6], h[7] }
-              g[h[2]] = l
+              l = h[3] == 5 and fresh(5, h[13], h[14], false) or fresh_window(h[13], 0, 0, h[6], h[7])
+              own(g, h[2], l)
             end
             if h[3] == 5 then
               l[4] = l[4] + h[4]
@@ -243,42 +265,26 @@ if what == 5 then
               if not over then l[6], l[7] = sum(l[6] + h[4], l[7] + h[5]) end
               h[8] = l[2]
             end
-            if not g.u or g.u < until_ms then g.u = until_ms end
-            dirty[i] = true
+            needed(i, floor(r[3] / 1000) + 1)
           end
         end
-        call('ZADD', P .. 'o', r[3], id)
-        call('PEXPIRE', P .. 'o', 14400000)
-        head[3] = head[3] + 1
-        if head[2] == 0 or r[3] < head[2] then head[2] = r[3] end
+        opened(e.id, r)
       end
-      put(id, r)
+      keep(e.id, r)
     end
   end
-  return answer({ 0, micros, latest, head[2], head[4] })
+  return answer(0, put('<dd', first, born))
 end
 
--- 7 adopt: what a process admitted by itself while this server was out. A is 7 a
--- list of id, reservation, the phase (0: open), figures, whether the request was
--- given back, and whether the books may not have it yet.
+-- 7 adopt: what a process admitted by itself while this server was out.
 if what == 7 then
-  local absent, loaded = {}, {}
-  for _, w in ipairs(A[3]) do loaded[w[1] .. w[2]] = true end
-  for _, entry in ipairs(A[7]) do
-    for _, h in ipairs(entry[2][17]) do
-      if h[3] == 4 and loads and h[7] > latest and h[6] < head[4] and not group(at(h[1]))[h[2]] then
-        absent[#absent + 1] = { h[1], h[2], h[13], h[6], h[7] }
-      end
-    end
-  end
-  if #absent > 0 then return answer({ 1, micros, latest, 0, absent }) end
-  for _, entry in ipairs(A[7]) do
-    id = entry[1]
-    local r, phase = entry[2], entry[3]
-    if not load(id) then
+  local list = entries(rest)
+  if #missing > 0 then return needs(false, missing) end
+  for _, e in ipairs(list) do
+    local r = e.r
+    if not load(e.id) then
       local v, requests = nil, 0
-      if phase >= 3 then v, requests = unpack_(entry[4]), entry[5] == 1 and 0 or r[5] end
-      local until_ms = floor(r[3] / 1000) + 1
+      if e.phase >= 3 then v, requests = figures_of(e.figures), e.back == 1 and 0 or r[5] end
       for _, h in ipairs(r[17]) do
         local n, p, kind = h[4], h[5], h[3]
         if v and not flag(h[9], 2) then n, p = cost(h, v, requests) end
@@ -286,9 +292,10 @@ if what == 7 then
         local g = group(i)
         local l = g[h[2]]
         if not l then
-          l = kind == 4 and { 4, micros, h[13], 0, 0, 0, 0, h[6], h[7] } or fresh(kind, h[13], h[14], false)
-          if kind ~= 4 or h[7] > latest then g[h[2]] = l end
+          l = kind == 4 and fresh_window(h[13], 0, 0, h[6], h[7]) or fresh(kind, h[13], h[14], false)
+          if kind ~= 4 or h[7] > latest then own(g, h[2], l) end
         end
+        if g.u < floor(r[3] / 1000) + 1 then g.u = floor(r[3] / 1000) + 1 end
         dirty[i] = g[h[2]] and true or nil
         h[8] = l[2]
         if l[1] == 1 then
@@ -300,7 +307,7 @@ if what == 7 then
             note(l)
           end
         elseif l[1] == 4 then
-          if l[8] == h[6] and (not v or entry[6] == 1 or not loaded[h[1] .. h[2]]) then
+          if l[8] == h[6] and (not v or e.recent == 1 or not loaded[h[1] .. h[2]]) then
             l[4], l[5] = sum(l[4] + n, l[5] + p)
             if not v then l[6], l[7] = sum(l[6] + n, l[7] + p) end
           end
@@ -312,24 +319,20 @@ if what == 7 then
           add(l, h[6], n)
           if not v then l[5] = l[5] + n end
         end
-        if not g.u or g.u < until_ms then g.u = until_ms end
       end
       if v then
-        r[1], r[11], r[12] = phase, entry[4], entry[5]
+        r[1], r[11], r[12] = e.phase, e.figures, e.back
         if r[18] < micros + 60000000 then r[18] = micros + 60000000 end
       else
-        call('ZADD', P .. 'o', r[3], id)
-        call('PEXPIRE', P .. 'o', 14400000)
-        head[3] = head[3] + 1
-        if head[2] == 0 or r[3] < head[2] then head[2] = r[3] end
+        opened(e.id, r)
       end
-      if not v or r[9] == 0 then put(id, r) end
+      if not v or r[9] == 0 then keep(e.id, r) end
     end
   end
-  return answer({ 0, micros, latest, head[2], head[4] })
+  return answer(0, put('<dd', first, born))
 end
 
 -- 6 look at a reservation
-local r = load(id)
-if not r then return answer({ 5 }) end
-return answer({ 0, micros, latest, r })
+local r, s = load(id)
+if not r then return answer(5) end
+return answer(0, told_record(s))

@@ -17,14 +17,31 @@ import (
 	"weir/internal/id"
 )
 
-//go:embed ledgers.lua
-var luaLedgers string
+// The scripts are put together from parts. What the usual call needs comes first,
+// and answers it before the functions that others need are made.
+var (
+	//go:embed head.lua
+	luaHead string
+	//go:embed bucket.lua
+	luaBucket string
+	//go:embed group.lua
+	luaGroup string
+	//go:embed swift_reserve.lua
+	luaSwiftReserve string
+	//go:embed record.lua
+	luaRecord string
+	//go:embed ledgers.lua
+	luaLedgers string
+	//go:embed charges.lua
+	luaCharges string
+	//go:embed decide.lua
+	luaDecide string
+	//go:embed outcome.lua
+	luaOutcome string
 
-//go:embed decide.lua
-var luaDecide string
-
-//go:embed outcome.lua
-var luaOutcome string
+	luaReserving = luaHead + luaBucket + luaGroup + luaSwiftReserve + luaRecord + luaLedgers + luaCharges + luaDecide
+	luaFollowing = luaHead + luaBucket + luaGroup + luaRecord + luaLedgers + luaCharges + luaOutcome
+)
 
 // RedisOptions make a Redis. Only Client is required.
 type RedisOptions struct {
@@ -91,7 +108,7 @@ type farTenant struct {
 func NewRedis(o RedisOptions) *Redis {
 	r := &Redis{
 		prefix: o.Prefix, owner: o.Owner, clock: o.Now, after: o.After, books: o.Books,
-		decide: rueidis.NewLuaScript(luaLedgers + luaDecide), outcome: rueidis.NewLuaScript(luaLedgers + luaOutcome),
+		decide: rueidis.NewLuaScript(luaReserving), outcome: rueidis.NewLuaScript(luaFollowing),
 		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
 		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},
 	}
@@ -164,16 +181,18 @@ const (
 	farExpired
 	farTooLong
 	farMoved
+	farSwift // done, in the usual way
 )
 
 // asked is one run of a script.
 type asked struct {
-	tenant  *farTenant
-	script  *rueidis.Lua
-	keys    []string
-	body    packer // what follows the head of the arguments
-	members int    // of the body
-	ledger  func(suffix, field string) string
+	tenant *farTenant
+	script *rueidis.Lua
+	keys   []string
+	what   int
+	body   packer   // what the script at hand is told
+	more   []string // further arguments
+	ledger func(suffix, field string) string
 }
 
 // loaded is a calendar window as the books know it.
@@ -242,39 +261,44 @@ func (r *Redis) at() int64 {
 }
 
 func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int64) (answer, error) {
-	p := packer{make([]byte, 0, len(a.body.b)+64)}
-	p.array(4 + a.members)
-	p.int(micros)
+	p := packer{make([]byte, 0, len(a.body.b)+24)}
+	var lastAlive int64
 	if r.killed != nil {
-		p.int(r.killed.LastAlive.UnixMilli())
-	} else {
-		p.int(0)
+		lastAlive = r.killed.LastAlive.UnixMilli()
 	}
-	p.array(len(windows))
-	for _, w := range windows {
-		p.array(7)
-		p.str(w.suffix)
-		p.str(w.field)
-		p.ints(w.amount, w.window.start, w.window.end, w.used.n, w.used.pico)
-	}
+	p.ints(micros, lastAlive)
 	p.flag(r.books != nil)
+	p.flag(len(windows) > 0)
+	p.byte(a.what)
 	p.b = append(p.b, a.body.b...)
-	s, err := r.send(ctx, a, rueidis.BinaryString(p.b))
+	args := append([]string{rueidis.BinaryString(p.b)}, a.more...)
+	if len(windows) > 0 {
+		args = append(args, packWindows(windows))
+	}
+	s, err := r.send(ctx, a, args)
 	if err != nil {
 		return answer{}, err
 	}
 	got := answer{unpacker: unpacker{s: s}}
-	n := got.array()
-	got.status = got.int()
-	if n > 2 {
-		got.at.micros, got.at.wallMS = got.int(), got.int()
-		got.at.ms, got.at.behind = got.at.wallMS, got.at.wallMS-floorDiv(got.at.micros, 1000)
-		a.tenant.saw(got.at.wallMS*1000 + 999)
-	}
+	got.status = int64(got.byte())
+	got.at.micros, got.at.wallMS = got.int(), got.int()
+	got.at.ms, got.at.behind = got.at.wallMS, got.at.wallMS-floorDiv(got.at.micros, 1000)
 	if got.err != nil {
 		return got, out(got.err)
 	}
+	a.tenant.saw(got.at.wallMS*1000 + 999)
 	return got, nil
+}
+
+func packWindows(windows []loaded) string {
+	var p packer
+	p.count(len(windows))
+	for _, w := range windows {
+		p.str(w.suffix)
+		p.str(w.field)
+		p.ints(w.amount, w.window.start, w.window.end, w.used.n, w.used.pico)
+	}
+	return rueidis.BinaryString(p.b)
 }
 
 // DialRedis is NewRedis on the server, or cluster, that a URL names (redis://,
@@ -308,10 +332,9 @@ func (r *Redis) connect() bool {
 
 // needs are calendar windows that the books have to tell of.
 func (a *answer) needs() []loaded {
-	list := make([]loaded, a.array())
+	list := make([]loaded, a.count())
 	for i := range list {
 		n := &list[i]
-		a.array()
 		n.suffix, n.field = a.str(), a.str()
 		n.amount, n.window.start, n.window.end = a.int(), a.int(), a.int()
 	}

@@ -97,14 +97,14 @@ var (
 
 // send runs a script within the budget. Its error is an awayError where Redis is
 // to blame, or limiter_unavailable.
-func (r *Redis) send(ctx context.Context, a asked, body string) (string, error) {
+func (r *Redis) send(ctx context.Context, a asked, args []string) (string, error) {
 	w := &r.away
 	client := r.client.Load()
 	switch {
 	case client == nil:
 		return "", r.failed(errNotConnected)
 	case w.budget == 0:
-		s, err := a.script.Exec(ctx, *client, a.keys, []string{body}).ToString()
+		s, err := a.script.Exec(ctx, *client, a.keys, args).ToString()
 		if err != nil {
 			return "", out(err)
 		}
@@ -117,7 +117,7 @@ func (r *Redis) send(ctx context.Context, a asked, body string) (string, error) 
 		budget = max(budget, time.Second)
 	}
 	s, err := within(ctx, budget, func(ctx context.Context) (string, error) {
-		return a.script.Exec(ctx, *client, a.keys, []string{body}).ToString()
+		return a.script.Exec(ctx, *client, a.keys, args).ToString()
 	})
 	if err != nil {
 		if ctx.Err() != nil {

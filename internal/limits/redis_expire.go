@@ -49,12 +49,11 @@ func (r *Redis) handOut(tenant uuid.UUID, t *farTenant, now time.Time) (list []R
 	}
 	var p packer
 	p.str(r.owner)
-	a, err := r.exec(context.Background(), r.about(t, farExpire, uuid.Nil, p, 1), nil, micros)
+	a, err := r.exec(context.Background(), r.about(t, farExpire, uuid.Nil, p), nil, micros)
 	if err != nil {
 		return nil, 0, err
 	}
-	for range a.array() {
-		a.array()
+	for range a.count() {
 		u := idOf(a.str())
 		c := r.record(&a.unpacker, tenant, u)
 		if a.err != nil {
@@ -88,18 +87,15 @@ func (r *Redis) Recall(ctx context.Context, o Reservation) error {
 func (r *Redis) restore(ctx context.Context, tenant uuid.UUID, list []Reservation, as int64) error {
 	t := r.tenant(tenant)
 	var p packer
-	p.array(len(list))
+	p.count(len(list))
 	names := map[[2]string]string{}
 	for i := range list {
-		o := &list[i]
-		p.array(2)
-		p.str(string(o.ID[:]))
-		if err := r.writeRestored(&p, o, as, false, names); err != nil {
+		if err := r.writeEntry(&p, toldEntry{id: list[i].ID}, &list[i], as, false, names); err != nil {
 			return out(err)
 		}
 	}
 	a, err := r.run(ctx, tenant, t, func(int64) asked {
-		a := r.about(t, farRestore, uuid.Nil, p, 1)
+		a := r.about(t, farRestore, uuid.Nil, p)
 		a.ledger = func(suffix, field string) string { return names[[2]string{suffix, field}] }
 		return a
 	})
@@ -116,8 +112,17 @@ func (r *Redis) restore(ctx context.Context, tenant uuid.UUID, list []Reservatio
 	return a.err
 }
 
-// writeRestored packs a reservation as an earlier life made it.
-func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, forget bool, names map[[2]string]string) error {
+// toldEntry is what is told of a reservation beside itself: how it ended, if it
+// did, and whether the books may not have that yet.
+type toldEntry struct {
+	id           uuid.UUID
+	phase        phase
+	back, recent bool
+	figures      string
+}
+
+// writeEntry packs a reservation as an earlier life made it, for outcome.lua.
+func (r *Redis) writeEntry(p *packer, e toldEntry, o *Reservation, as int64, forget bool, names map[[2]string]string) error {
 	limits := make([]Limit, len(o.Holds))
 	for i, h := range o.Holds {
 		limits[i] = h.Limit
@@ -126,63 +131,44 @@ func (r *Redis) writeRestored(p *packer, o *Reservation, as int64, forget bool, 
 	if set.broken != nil {
 		return set.broken
 	}
-	f := set.told()
-	p.array(20)
-	p.ints(as, o.At.UnixMicro(), o.ExpiresAt.UnixMicro())
-	p.str(packFigures(&o.Estimate))
-	p.int(o.Estimate.Requests)
-	p.str(o.Model)
-	p.str("")
-	p.str("")
-	p.flag(forget)
-	p.int(0)
-	p.str("")
-	p.ints(0, int64(o.Moves))
-	p.str("")
-	p.int(-1)
-	p.array(1)
-	p.str(f.definitions)
-	p.array(len(o.Holds))
+	kept := packer{packNumbers(as, forget, o)}
 	for i, h := range o.Holds {
-		rule, at := &set.rules[i], &f.rules[i]
-		suffix, field := at.base, at.field
-		if within := nameWithin(&h.Limit, h.Ledger); within == othersSuffix {
-			field = at.othersField()
-		} else if within != "" {
-			suffix = at.of(within)
+		var w window
+		if set.rules[i].kind == kindCalendar {
+			w = window{h.WindowStart.UnixMilli(), h.WindowEnd.UnixMilli()}
 		}
-		names[[2]string{suffix, field}] = h.Ledger
-		r.writeHold(p, &h, rule, at, suffix, field, i+1)
+		kept.ints(w.start, w.end, 0)
 	}
-	p.int(o.ExpiresAt.Add(remembered).UnixMicro())
-	p.str(r.owner)
-	p.str(o.Once.packed())
+	packTexts(&kept, packFigures(&o.Estimate), o.Model, "", r.owner, o.Once, []*Set{set})
+	for i := range o.Holds {
+		r.writeHold(&kept, &o.Holds[i], &set.rules[i], names)
+	}
+	p.str(string(e.id[:]))
+	p.byte(int(e.phase))
+	p.flag(e.back)
+	p.flag(e.recent)
+	p.str(e.figures)
+	p.long(string(kept.b))
 	return nil
 }
 
-func (r *Redis) writeHold(p *packer, h *Hold, rule *rule, at *farRule, suffix, field string, place int) {
-	var flags int64
+func (r *Redis) writeHold(p *packer, h *Hold, rule *rule, names map[[2]string]string) {
+	at := &rule.set.told().rules[rule.place]
+	k := keptHold{rule: rule, suffix: at.base, field: at.field, cost: sum{h.Amount, h.Pico}, definition: 1, name: h.Ledger}
+	if within := nameWithin(&h.Limit, h.Ledger); within == othersSuffix {
+		k.field, k.flags = at.othersField(), holdOthers
+	} else if within != "" {
+		k.suffix = at.of(within)
+	}
+	names[[2]string{k.suffix, k.field}] = h.Ledger
 	if h.Candidate {
-		flags++
+		k.flags |= holdCandidate
 	}
 	if h.Ended {
-		flags += 2
-	}
-	if field != at.field {
-		flags += 4
+		k.flags |= holdEnded
 	}
 	if r.killed != nil && older(h.Limit.Scope.ID, r.killed.Before) {
-		flags += 8
+		k.flags |= holdOld
 	}
-	var start, end int64
-	if rule.kind == kindCalendar {
-		start, end = h.WindowStart.UnixMilli(), h.WindowEnd.UnixMilli()
-	}
-	p.array(15)
-	p.str(suffix)
-	p.str(field)
-	p.ints(int64(rule.kind), h.Amount, h.Pico, start, end, 0, flags)
-	p.b = append(p.b, at.counts...)
-	p.ints(1, int64(place), h.Limit.Amount, rule.ceiling)
-	p.str(h.Ledger)
+	k.pack(p)
 }

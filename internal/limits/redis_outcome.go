@@ -21,12 +21,11 @@ const (
 )
 
 // about is a question about one reservation; body follows its id.
-func (r *Redis) about(t *farTenant, what int, id uuid.UUID, body packer, members int) asked {
+func (r *Redis) about(t *farTenant, what int, id uuid.UUID, body packer) asked {
 	var p packer
-	p.int(int64(what))
 	p.str(string(id[:]))
 	p.b = append(p.b, body.b...)
-	return asked{tenant: t, script: r.outcome, keys: []string{t.key}, body: p, members: 2 + members}
+	return asked{tenant: t, script: r.outcome, keys: []string{t.key}, what: what, body: p}
 }
 
 // Settle is Memory's, on Redis.
@@ -62,10 +61,10 @@ func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (Outcome, error) {
 	t := r.tenant(tenant)
 	var p packer
-	p.int(int64(as))
-	p.str(packFigures(&s.Actual))
+	p.byte(int(as))
 	p.flag(s.GiveBackRequest)
-	a, err := r.exec(ctx, r.about(t, farEnd, id, p, 3), nil, r.at())
+	p.str(packFigures(&s.Actual))
+	a, err := r.exec(ctx, r.about(t, farEnd, id, p), nil, r.at())
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -133,9 +132,8 @@ func (r *Redis) standing(a *answer, tenant uuid.UUID) (Decision, error) {
 func (r *Redis) Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error {
 	t := r.tenant(tenant)
 	var p packer
-	p.int(until.UTC().Truncate(time.Microsecond).UnixMicro())
-	p.int(MaxTTL.Microseconds())
-	a, err := r.exec(ctx, r.about(t, farExtend, id, p, 2), nil, r.at())
+	p.ints(until.UTC().Truncate(time.Microsecond).UnixMicro(), MaxTTL.Microseconds())
+	a, err := r.exec(ctx, r.about(t, farExtend, id, p), nil, r.at())
 	if isAway(err) && r.away.extend(ctx, tenant, id, until) {
 		return nil
 	}
@@ -152,7 +150,7 @@ func (r *Redis) Extend(ctx context.Context, tenant, id uuid.UUID, until time.Tim
 
 // peek is a reservation as it stands.
 func (r *Redis) peek(ctx context.Context, t *farTenant, tenant, id uuid.UUID) (farCall, error) {
-	a, err := r.exec(ctx, r.about(t, farPeek, id, packer{}, 0), nil, r.at())
+	a, err := r.exec(ctx, r.about(t, farPeek, id, packer{}), nil, r.at())
 	if err != nil {
 		return farCall{}, err
 	}
@@ -199,24 +197,23 @@ func (r *Redis) Move(ctx context.Context, n Next) (Decision, error) {
 }
 
 func (q *farAsk) move(t *farTenant, n *Next, wallMS int64) asked {
-	var p packer
-	p.int(int64(n.Attempt))
-	p.str(packFigures(&n.Ended.Actual))
+	var p, defined packer
+	p.ints(int64(n.Attempt))
 	p.flag(n.Ended.GiveBackRequest)
-	p.array(len(q.spans))
-	for i, s := range q.spans {
-		q.write(&p, s, q.names[i], wallMS)
-	}
-	q.models(&p)
-	q.definitions(&p)
-	a := q.r.about(t, farMove, n.ID, p, 6)
-	a.keys, a.ledger = q.keys, q.ledger
+	p.str(packFigures(&n.Ended.Actual))
+	p.count(len(q.spans))
+	q.counts(&p)
+	holds := make([]packer, len(q.spans))
+	q.write(&p, nil, holds, wallMS)
+	q.definitions(&defined)
+	a := q.r.about(t, farMove, n.ID, p)
+	a.keys, a.ledger, a.more = q.keys, q.ledger, keptOf(defined, holds)
 	return a
 }
 
 func (q *farAsk) moved(a *answer, n *Next) (Decision, error) {
 	q.t.wake()
-	admitted, chosen := a.flag(), int(a.int())
+	admitted, chosen := a.flag(), a.count()
 	provider := verdict{never: !a.flag(), wait: a.int(), refuses: !admitted}
 	c := q.r.record(&a.unpacker, n.Tenant, n.ID)
 	if a.err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// farCall is a reservation as Redis keeps it (ledgers.lua).
+// farCall is a reservation as Redis keeps it (record.lua).
 type farCall struct {
 	phase                         phase
 	at, expires                   int64 // µs
 	requests                      int64
 	estimate                      Cost
-	model, served, user           string
+	model, user                   string
 	late, withRequest             bool
 	actual                        string // figures; empty: none yet
 	moves, candidate              int
@@ -31,50 +31,56 @@ type farHold struct {
 	candidate, ended, others bool
 }
 
-// record reads a reservation.
-func (r *Redis) record(a *unpacker, tenant, id uuid.UUID) farCall {
-	a.array()
-	c := farCall{phase: phase(a.int()), at: a.int(), expires: a.int(), reservationID: id, reservationTen: tenant}
-	estimate := a.str()
-	c.requests = a.int()
-	c.estimate = costOf(estimate, c.requests)
-	c.model, c.served, c.user = a.str(), a.str(), a.str()
-	a.int() // forget
-	c.late, c.actual, c.withRequest = a.flag(), a.str(), a.flag()
-	c.moves = int(a.int())
-	a.str() // how the last attempt ended
-	c.candidate = int(a.int())
-	c.definitions = make([]string, a.array())
-	for i := range c.definitions {
-		c.definitions[i] = a.str()
-	}
-	c.holds = make([]farHold, a.array())
-	for i := range c.holds {
-		r.hold(a, &c, &c.holds[i])
-	}
+// record reads a reservation out of an answer.
+func (r *Redis) record(from *unpacker, tenant, id uuid.UUID) farCall {
+	a := unpacker{s: from.long()}
+	c := farCall{reservationID: id, reservationTen: tenant, phase: phase(a.byte())}
+	a.flag() // forget
+	c.late, c.withRequest = a.flag(), a.flag()
+	c.holds = make([]farHold, a.count())
+	c.at, c.expires = a.int(), a.int()
 	a.int() // when to forget it
-	a.str() // who tells of its end
-	if once := a.str(); len(once) == 32 {
+	c.requests, c.moves, c.candidate = a.int(), int(a.int()), int(a.int())
+	for i := range c.holds {
+		c.holds[i].window = window{a.int(), a.int()}
+		a.int() // which making of its ledger
+	}
+	estimate := a.text()
+	c.estimate = costOf(estimate, c.requests)
+	c.actual = a.text()
+	a.text() // how the last attempt ended
+	c.model, c.user = a.text(), a.text()
+	a.text() // who tells of its end
+	if once := a.text(); len(once) == 32 {
 		c.once = Once{idOf(once[:16]), idOf(once[16:])}
+	}
+	c.definitions = make([]string, a.count())
+	for i := range c.definitions {
+		c.definitions[i] = a.long()
+	}
+	for i := range c.holds {
+		r.hold(&a, &c, &c.holds[i])
+	}
+	if from.err == nil {
+		from.err = a.err
 	}
 	return c
 }
 
 func (r *Redis) hold(a *unpacker, c *farCall, h *farHold) {
-	a.array()
-	a.str() // group
-	a.str() // field
-	a.int() // kind
+	a.str()  // group
+	a.str()  // field
+	a.byte() // kind
+	flags := a.byte()
+	h.candidate, h.ended, h.others = flags&holdCandidate != 0, flags&holdEnded != 0, flags&holdOthers != 0
+	counts := a.byte()
 	h.amount = sum{a.int(), a.int()}
-	h.window = window{a.int(), a.int()}
-	a.int() // gen
-	flags := a.int()
-	h.candidate, h.ended, h.others = flags&1 != 0, flags&2 != 0, flags&4 != 0
-	a.skip() // counts
-	definition, place := int(a.int()), int(a.int())
-	a.int() // amount
-	a.int() // ceiling
-	name := a.str()
+	a.take(16) // amount and ceiling of the limit
+	definition, place := a.count(), a.count()
+	name := a.text()
+	if counts == farCountsTokens {
+		a.take(5 * 8)
+	}
 	if definition < 1 || definition > len(c.definitions) {
 		a.err = errPacked
 		return
@@ -147,41 +153,40 @@ func (c *farCall) reservation() Reservation {
 // tell reads the states of the ledgers that a reservation holds, as tellHold
 // states them.
 func (c *farCall) tell(a *answer) (states []State) {
-	n := a.array()
-	for i := range n {
-		v := a.list()
-		if a.err != nil || i >= len(c.holds) || len(v) < 4 {
-			continue
+	for range a.count() {
+		i := a.count()
+		a.int()  // no wait
+		a.flag() // not of others
+		l := a.ledger()
+		if i < 1 || i > len(c.holds) {
+			a.err = errPacked
+			return nil
 		}
-		h := &c.holds[i]
-		s := State{Limit: h.rule.limit, Ledger: h.ledger}
-		for len(v) < 7 {
-			v = append(v, 0)
-		}
-		switch kind(v[1]) {
-		case kindBucket:
-			if s.Limit.Amount = v[6]; v[4] != v[6] || s.Limit.Burst != 0 {
-				s.Limit.Burst = v[4]
-			}
-			s.Limit.Policy = PolicyBucket
-		case kindMinute:
-			s.Limit.Amount, s.Limit.Burst, s.Limit.Policy = v[4], 0, PolicySliding
-		case kindRolling:
-			s.Limit.Amount = v[4]
-		case kindCalendar:
-			s.Limit.Amount = v[4]
-			if h.rule.zone != nil && a.at.wallMS >= v[6] {
-				next := windowAt(&h.rule.limit, a.at.wallMS, h.rule.zone)
-				if next.start != v[5] {
-					v[2], v[3] = 0, 0
-				}
-				v[5], v[6] = next.start, next.end
-			}
-		case kindGauge:
-			s.Limit.Amount = v[3]
-		}
-		s.read(v, &a.at)
-		states = append(states, s)
+		states = append(states, c.holds[i-1].state(&l, &a.at))
 	}
 	return states
+}
+
+func (h *farHold) state(l *farLedger, at *instant) State {
+	s := State{Limit: h.rule.limit, Ledger: h.ledger}
+	s.Limit.Amount = l.amount
+	switch l.kind {
+	case kindBucket:
+		if l.ceiling != l.amount || s.Limit.Burst != 0 {
+			s.Limit.Burst = l.ceiling
+		}
+		s.Limit.Policy = PolicyBucket
+	case kindMinute:
+		s.Limit.Burst, s.Limit.Policy = 0, PolicySliding
+	case kindCalendar:
+		if h.rule.zone != nil && at.wallMS >= l.window.end {
+			next := windowAt(&h.rule.limit, at.wallMS, h.rule.zone)
+			if next.start != l.window.start {
+				l.taken, l.held = 0, 0
+			}
+			l.window = next
+		}
+	}
+	s.read(l, at)
+	return s
 }

@@ -164,7 +164,7 @@ func sameTenant(batch []*aloneCall) int {
 func (r *Redis) adopt(ctx context.Context, batch []*aloneCall) error {
 	t := r.tenant(batch[0].Tenant)
 	var p packer
-	p.array(len(batch))
+	p.count(len(batch))
 	names := map[[2]string]string{}
 	w := &r.away
 	w.mu.Lock()
@@ -178,25 +178,18 @@ func (r *Redis) adopt(ctx context.Context, batch []*aloneCall) error {
 		guard.Lock()
 		ended[i] = c.ended
 		guard.Unlock()
-		p.array(6)
-		p.str(string(c.ID[:]))
-		if err := r.writeRestored(&p, &c.Reservation, 0, c.forget, names); err != nil {
+		e := toldEntry{id: c.ID, recent: true}
+		if c := ended[i]; c != nil {
+			e.phase, e.back, e.figures = c.as, c.settlement.GiveBackRequest, packFigures(&c.settlement.Actual)
+			e.recent = r.now().Sub(c.at) < booksLag
+		}
+		if err := r.writeEntry(&p, e, &c.Reservation, 0, c.forget, names); err != nil {
 			return err
 		}
-		if e := ended[i]; e != nil {
-			p.int(int64(e.as))
-			p.str(packFigures(&e.settlement.Actual))
-			p.flag(e.settlement.GiveBackRequest)
-			p.flag(r.now().Sub(e.at) < booksLag)
-			continue
-		}
-		p.int(0)
-		p.str("")
-		p.ints(0, 1)
 	}
 	err := r.patiently(ctx, func(ctx context.Context) error {
 		got, err := r.run(ctx, batch[0].Tenant, t, func(int64) asked {
-			q := r.about(t, farAdopt, uuid.Nil, p, 1)
+			q := r.about(t, farAdopt, uuid.Nil, p)
 			q.ledger = func(suffix, field string) string { return names[[2]string{suffix, field}] }
 			return q
 		})

@@ -46,8 +46,9 @@ func (q *farAsk) aheads(p *packer) {
 	add := func(of int, s span) {
 		for i := s.from; i < s.to; i++ {
 			if a := q.ahead[i]; !a.zero() {
-				list.array(4)
-				list.ints(int64(of), int64(1+i-s.from), a.n, a.pico)
+				list.count(of)
+				list.count(1 + i - s.from)
+				list.ints(a.n, a.pico)
 				n++
 			}
 		}
@@ -56,7 +57,7 @@ func (q *farAsk) aheads(p *packer) {
 	for i, s := range q.spans {
 		add(1+i, s)
 	}
-	p.array(n)
+	p.count(n)
 	p.b = append(p.b, list.b...)
 }
 

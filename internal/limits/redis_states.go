@@ -1,0 +1,138 @@
+package limits
+
+import "time"
+
+// farState is the state of a charge's ledger, and what was charged.
+type farState struct {
+	State
+	charge *farCharge
+}
+
+// told reads the states of a span, as charges.lua tells of them.
+func (q *farAsk) told(a *answer, s span, served string) []farState {
+	if a.count() != s.to-s.from {
+		a.err = errPacked
+		return nil
+	}
+	list := make([]farState, s.to-s.from)
+	for i := range list {
+		c := &q.list[s.from+i]
+		c.wait = a.int()
+		c.others = a.flag()
+		list[i] = q.state(a, c, served, a.ledger())
+	}
+	return list
+}
+
+func (q *farAsk) state(a *answer, c *farCharge, served string, l farLedger) farState {
+	st := State{Limit: c.rule.limit, Requested: c.cost.up(), Refuses: c.wait != 0}
+	if st.Ledger = c.rule.name + othersSuffix; !c.others {
+		st.Ledger = c.rule.name + q.within(c, served)
+	}
+	st.read(&l, &a.at)
+	q.r.away.sees(c, st.Remaining, &a.at)
+	return farState{st, c}
+}
+
+// swift reads the states of a span out of the groups that swift_reserve.lua tells
+// of.
+func (q *farAsk) swift(a *answer, groups []farGroup, s span, served string) []farState {
+	list := make([]farState, s.to-s.from)
+	for i := range list {
+		c := &q.list[s.from+i]
+		c.wait, c.others = 0, false
+		l, ok := find(groups, c, &a.at)
+		if !ok {
+			a.err = errPacked
+			return nil
+		}
+		list[i] = q.state(a, c, served, l)
+	}
+	return list
+}
+
+// farGroup is a group's ledgers, packed.
+type farGroup struct {
+	place   int // among the keys
+	ledgers []farPacked
+}
+
+type farPacked struct {
+	kind           kind
+	field, numbers string
+}
+
+// groups reads those that are left in an answer.
+func (a *answer) groups() (list []farGroup) {
+	for a.s != "" && a.err == nil {
+		g := farGroup{place: a.count()}
+		a.take(16) // until when it lives
+		n := a.count()
+		for range n {
+			kind, numbers := kind(a.byte()), a.count()
+			g.ledgers = append(g.ledgers, farPacked{kind, a.str(), a.take(8 * numbers)})
+			if a.err != nil {
+				return nil
+			}
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// find is the ledger of a charge, brought up to date.
+func find(groups []farGroup, c *farCharge, at *instant) (farLedger, bool) {
+	for _, g := range groups {
+		if g.place != c.group {
+			continue
+		}
+		for _, l := range g.ledgers {
+			if l.field == c.field {
+				u := unpacker{s: l.numbers}
+				return u.numbers(l.kind, len(l.numbers)/8, at), u.err == nil
+			}
+		}
+	}
+	return farLedger{}, false
+}
+
+// refused adds to the state of a charge that refuses how long it has to wait.
+func (s farState) refused() State {
+	if s.Never = s.charge.wait < 0; !s.Never {
+		s.RetryAfter = time.Duration(s.charge.wait) * time.Microsecond
+	}
+	return s.State
+}
+
+func statesOf(list []farState) []State {
+	states := make([]State, len(list))
+	for i, s := range list {
+		if states[i] = s.State; s.Refuses && s.Limit.Mode == ModeShadow {
+			states[i] = s.refused()
+		}
+	}
+	return states
+}
+
+func violationsOf(list []farState) (states []State) {
+	for _, s := range list {
+		if s.Refuses && s.Limit.Mode == ModeEnforce {
+			states = append(states, s.refused())
+		}
+	}
+	return states
+}
+
+func holdsOf(holds []Hold, list []farState) []Hold {
+	for _, s := range list {
+		if s.Refuses {
+			continue
+		}
+		h := Hold{Limit: s.Limit, Ledger: s.Ledger, Amount: s.charge.cost.n, Pico: s.charge.cost.pico, Candidate: s.charge.candidate}
+		if s.charge.rule.kind == kindCalendar {
+			h.WindowStart, h.WindowEnd = s.WindowStart, s.ResetAt
+		}
+		holds = append(holds, h)
+	}
+	return holds
+}
