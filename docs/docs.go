@@ -8,3 +8,8 @@ import _ "embed" // the texts
 //
 //go:embed limits.md
 var Limits []byte
+
+// Decisions is decision-api.md: how to reserve, settle and wait.
+//
+//go:embed decision-api.md
+var Decisions []byte

@@ -27,12 +27,20 @@ type guide struct {
 // anchor leads to a part of a page.
 type anchor struct{ Title, Slug string }
 
-// limitsGuide is how limits count. It is rendered once.
-var limitsGuide = sync.OnceValues(func() (guide, error) {
-	g, err := guideOf(prose.Limits)
-	g.Path = "/docs/limits"
-	return g, err
-})
+// guides are the documents of docs/ that are pages, by their paths. Each is
+// rendered once.
+var guides = map[string]func() (guide, error){
+	"/docs/limits":    guideAt("/docs/limits", prose.Limits),
+	"/docs/decisions": guideAt("/docs/decisions", prose.Decisions),
+}
+
+func guideAt(path string, source []byte) func() (guide, error) {
+	return sync.OnceValues(func() (guide, error) {
+		g, err := guideOf(source)
+		g.Path = path
+		return g, err
+	})
+}
 
 // guideOf renders a document of this repository: its first heading is the
 // title, the second level the contents.
@@ -54,6 +62,7 @@ func guideOf(source []byte) (guide, error) {
 			g.Contents = append(g.Contents, anchor{words, string(id)})
 		}
 	}
+	linkPages(root)
 	if title != nil {
 		root.RemoveChild(root, title)
 	}
@@ -69,9 +78,24 @@ var reachable = strings.NewReplacer(
 	"<table>", `<div class="x" tabindex="0" role="region" aria-label="Table"><table>`, "</table>", "</table></div>",
 )
 
-// limitsGuidePage answers GET /docs/limits. It is for everybody.
-func (p *Pages) limitsGuidePage(c echo.Context) error {
-	g, err := limitsGuide()
+// pagesOf are where the documents that others link to are read.
+var pagesOf = map[string]string{"limits.md": "/docs/limits", "decision-api.md": "/docs/decisions"}
+
+// linkPages leads links between documents to their pages.
+func linkPages(root ast.Node) {
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if l, ok := n.(*ast.Link); ok && entering {
+			if page, found := pagesOf[string(l.Destination)]; found {
+				l.Destination = []byte(page)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// guidePage answers GET /docs/limits and /docs/decisions. They are for everybody.
+func (p *Pages) guidePage(c echo.Context) error {
+	g, err := guides[c.Path()]()
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,9 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.mountSetup(e)
 	p.mountSettings(e)
 	p.get(e, "/docs", p.docsPage)
-	p.get(e, "/docs/limits", p.limitsGuidePage)
+	for path := range guides {
+		p.get(e, path, p.guidePage)
+	}
 	p.get(e, "/docs/errors", p.errorsPage)
 	p.mountReading(e)
 	p.get(e, static.Prefix+"*", serveStatic)
