@@ -5,17 +5,11 @@ package boot
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,11 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"weir/internal/auth"
-	"weir/internal/billing"
-	"weir/internal/catalogue"
 	"weir/internal/config"
-	"weir/internal/gateway"
-	"weir/internal/httpapi"
 	"weir/internal/keyring"
 	"weir/internal/limits"
 	"weir/internal/notify"
@@ -36,7 +26,6 @@ import (
 	"weir/internal/queue"
 	"weir/internal/tenants"
 	"weir/internal/usage"
-	"weir/web"
 )
 
 // API is one API process. It starts answering /livez at once and everything
@@ -179,114 +168,6 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	return a.surfaces(ring, app, books)
 }
 
-// openBooks opens the spool, ends what an earlier life left open, and starts
-// the engine on what the books and the spool say.
-func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
-	host, _ := os.Hostname()
-	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.now, Log: a.log})
-	if err != nil {
-		return nil, err
-	}
-	a.spool = spool
-	for _, d := range rec.Damage {
-		a.log.Error("spool damaged", "file", d.File, "offset", d.Offset, "reason", d.Reason, "kept", d.Kept)
-	}
-	started := a.now()
-	ended, alive, err := usage.CloseOpen(spool, rec.Open, started)
-	if err != nil {
-		return nil, err
-	}
-	tail := slices.Concat(rec.Tail, ended)
-	books := usage.NewBooks(a.db, spool.Instance(), tail)
-	if err := a.openEngine(books, rec, started); err != nil {
-		return nil, err
-	}
-	reports := usage.NewReports(a.db, a.now)
-	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
-	a.meter.Recovered(tail)
-	if len(ended)+len(alive) > 0 {
-		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
-	}
-	return reports, a.meter.Restore(ctx, alive)
-}
-
-// openEngine starts the limits engine: on Redis where one is configured.
-func (a *API) openEngine(books *usage.Books, rec usage.Recovery, started time.Time) (err error) {
-	if a.cfg.RedisURL == "" {
-		a.memory = limits.NewMemory(limits.MemoryOptions{
-			Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
-		})
-		a.engine = a.memory
-		return nil
-	}
-	a.redis, err = limits.DialRedis(a.cfg.RedisURL, limits.RedisOptions{
-		Books: books, Owner: a.spool.Instance().String(), Budget: a.cfg.RedisBudget, Processes: a.cfg.Replicas, Log: a.log,
-	})
-	a.engine = a.redis
-	return err
-}
-
-// sawPeers notes how many other API processes live. Limits that are kept in each
-// process are all as many times as large: a mistake.
-func (a *API) sawPeers(n int) {
-	a.peers.Store(int32(n))
-	if a.redis != nil {
-		a.redis.Alive(n + 1)
-	} else if n > 0 {
-		a.log.Error("several API processes without REDIS_URL: each grants every limit in full", "others", n)
-	}
-}
-
-func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usage.Reports) (http.Handler, error) {
-	var secrets []auth.Secret
-	for _, k := range app {
-		secrets = append(secrets, auth.Secret{ID: k.Name, Bytes: k.Bytes})
-	}
-	tokens, err := auth.NewTokenKeys(secrets, a.cfg.PublicURL, a.now)
-	if err != nil {
-		return nil, err
-	}
-	cursorKey, err := hkdf.Key(sha256.New, app[0].Bytes, nil, "weir cursors v1", sha256.Size)
-	if err != nil {
-		return nil, err
-	}
-	client := catalogue.NewClient(a.guard)
-	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
-	a.tenants = tenantService
-	billingService := billing.New(a.db, a.now)
-	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
-	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
-	rest, err := httpapi.New(httpapi.Deps{
-		Log: a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
-	})
-	if err != nil {
-		return nil, err
-	}
-	sessions := auth.NewSessions(a.db, a.now)
-	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now)
-	first, token := auth.NewFirst(accounts)
-	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
-	e := newEcho(a.cfg.Proxies, a.log)
-	pages, err := web.New(web.Deps{
-		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
-	})
-	if err != nil {
-		return nil, err
-	}
-	rest.Mount(e)
-	halted, halt := context.WithCancel(context.Background())
-	a.halt = halt
-	gateway.New(gateway.Deps{
-		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
-		Timeouts: gateway.DefaultTimeouts, Now: a.now,
-	}).Mount(e)
-	pages.Mount(e)
-	a.endPages = pages.End
-	return e, nil
-}
-
 // work starts what goes on beside the requests, until stopWork, and waits for
 // the end of the process or of one of them.
 func (a *API) work(ctx, work context.Context) error {
@@ -309,59 +190,4 @@ func (a *API) work(ctx, work context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// keepEvery is how often the engine's state is written down. After a kill, what
-// happened since is read from the spool.
-const keepEvery = 30 * time.Second
-
-// keepSnapshots writes the engine's state down, at once and then every so often.
-func (a *API) keepSnapshots(ctx context.Context) error {
-	tick := time.NewTicker(keepEvery)
-	defer tick.Stop()
-	for {
-		from := a.spool.Place()
-		snapshot, err := a.memory.Snapshot()
-		if err == nil {
-			err = a.spool.Keep(from, snapshot)
-		}
-		if err != nil {
-			a.log.Error("limits not written down", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// mailer sends by SMTP where it is configured; in development it keeps mail to
-// be looked at. nil: no mail.
-func (a *API) mailer() notify.Mailer {
-	switch {
-	case a.Outbox != nil:
-		return a.Outbox
-	case a.cfg.SMTPAddr != "":
-		return notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom}
-	}
-	return nil
-}
-
-func jitter(d time.Duration) time.Duration {
-	var b [1]byte
-	_, _ = rand.Read(b[:])
-	return d * time.Duration(b[0]) / 255
-}
-
-func signingKeys(s string) (usage.SigningKeys, error) {
-	names, err := keyring.ParseKeys(s)
-	if err != nil {
-		return usage.SigningKeys{}, err
-	}
-	keys := usage.SigningKeys{Current: names[0].Name, Keys: map[string][]byte{}}
-	for _, k := range names {
-		keys.Keys[k.Name] = k.Bytes
-	}
-	return keys, nil
 }

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"time"
@@ -60,4 +61,10 @@ func awaitSelfTest(ctx context.Context, db *postgres.DB, log *slog.Logger) error
 		case <-time.After(pause/2 + jitter(pause/2)):
 		}
 	}
+}
+
+func jitter(d time.Duration) time.Duration {
+	var b [1]byte
+	_, _ = rand.Read(b[:])
+	return d * time.Duration(b[0]) / 255
 }

@@ -1,0 +1,95 @@
+package boot
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"net/http"
+	"strings"
+
+	"weir/internal/auth"
+	"weir/internal/billing"
+	"weir/internal/catalogue"
+	"weir/internal/gateway"
+	"weir/internal/httpapi"
+	"weir/internal/keyring"
+	"weir/internal/notify"
+	"weir/internal/tenants"
+	"weir/internal/usage"
+	"weir/web"
+)
+
+// surfaces makes the services and mounts what is answered: REST, gateway, pages.
+func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usage.Reports) (http.Handler, error) {
+	var secrets []auth.Secret
+	for _, k := range app {
+		secrets = append(secrets, auth.Secret{ID: k.Name, Bytes: k.Bytes})
+	}
+	tokens, err := auth.NewTokenKeys(secrets, a.cfg.PublicURL, a.now)
+	if err != nil {
+		return nil, err
+	}
+	cursorKey, err := hkdf.Key(sha256.New, app[0].Bytes, nil, "weir cursors v1", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
+	client := catalogue.NewClient(a.guard)
+	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
+	a.tenants = tenantService
+	billingService := billing.New(a.db, a.now)
+	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
+	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
+	rest, err := httpapi.New(httpapi.Deps{
+		Log: a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
+		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	sessions := auth.NewSessions(a.db, a.now)
+	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now)
+	first, token := auth.NewFirst(accounts)
+	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
+	e := newEcho(a.cfg.Proxies, a.log)
+	pages, err := web.New(web.Deps{
+		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rest.Mount(e)
+	halted, halt := context.WithCancel(context.Background())
+	a.halt = halt
+	gateway.New(gateway.Deps{
+		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
+		Timeouts: gateway.DefaultTimeouts, Now: a.now,
+	}).Mount(e)
+	pages.Mount(e)
+	a.endPages = pages.End
+	return e, nil
+}
+
+// mailer sends by SMTP where it is configured; in development it keeps mail to
+// be looked at. nil: no mail.
+func (a *API) mailer() notify.Mailer {
+	switch {
+	case a.Outbox != nil:
+		return a.Outbox
+	case a.cfg.SMTPAddr != "":
+		return notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom}
+	}
+	return nil
+}
+
+func signingKeys(s string) (usage.SigningKeys, error) {
+	names, err := keyring.ParseKeys(s)
+	if err != nil {
+		return usage.SigningKeys{}, err
+	}
+	keys := usage.SigningKeys{Current: names[0].Name, Keys: map[string][]byte{}}
+	for _, k := range names {
+		keys.Keys[k.Name] = k.Bytes
+	}
+	return keys, nil
+}
