@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -250,17 +252,36 @@ func (s *Service) WorkingBeside(ctx context.Context, tenant uuid.UUID, k APIKey,
 	return pair, rest, err
 }
 
-// TouchAPIKeys notes when keys were last used, to the minute or so.
+// touchedAtOnce is how many keys one transaction touches: whoever changes one of
+// them waits for it.
+const touchedAtOnce = 1000
+
+// TouchAPIKeys notes when keys were last used, to the minute or so. Keys that
+// somebody is changing at the moment are left out.
 func (s *Service) TouchAPIKeys(ctx context.Context, tenant uuid.UUID, used map[uuid.UUID]time.Time) error {
-	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		for key, at := range used {
-			batch.Queue(`
-				update api_keys set last_used_at = greatest(last_used_at, $3)
-				where tenant_id = $1 and api_key_id = $2`, tenant, key, at)
+	for keys := range slices.Chunk(slices.Collect(maps.Keys(used)), touchedAtOnce) {
+		at := make([]time.Time, len(keys))
+		for i, k := range keys {
+			at[i] = used[k]
 		}
-		return tx.SendBatch(ctx, batch).Close()
-	})
+		err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `
+				with free as (
+				    select k.api_key_id, u.at
+				    from unnest($2::uuid[], $3::timestamptz[]) u (id, at)
+				    join api_keys k on k.tenant_id = $1 and k.api_key_id = u.id
+				    where k.last_used_at is null or k.last_used_at < u.at
+				    for update of k skip locked)
+				update api_keys k set last_used_at = free.at
+				from free
+				where k.tenant_id = $1 and k.api_key_id = free.api_key_id`, tenant, keys, at)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Status is active, revoked or expired, at an instant.
