@@ -104,6 +104,7 @@ type State struct {
 	RetryAfter    time.Duration // until this call fits; 0: it does, or never will
 	Never         bool          // this call can never fit
 	Refuses       bool          // this call does not fit now
+	Degraded      bool          // Redis is out: what remains is this process's part of what it last saw
 	NextCallAfter time.Duration // until a call of the smallest cost fits (Live)
 }
 

@@ -101,24 +101,39 @@
 // processes ask. So a Redis that was emptied gives no cap back.
 //
 // While Redis does not answer within its budget, a process decides by itself, and
-// after three failures in a row asks it no more until a probe is answered. The
-// strictest Outage of the limits that a call touches counts:
+// after three failures in a row asks it no more until probes are answered in time,
+// the more of them in a row the sooner it failed again. The strictest Outage of the
+// limits that a call touches counts:
 //
 //   - share: each process grants what it last saw left, divided by the number of
 //     processes, and refills at that part of the rate, for at most five minutes;
-//     then calls fail. Within the minute of the switch at most one ceiling passes
-//     beyond the bound of MaxIn60s; a calendar window is exceeded by what other
-//     processes took after the last look, at most.
+//     then calls fail. Of a calendar window that it did not see for a second, the
+//     books are asked too. Within the minute of the switch at most one ceiling
+//     passes beyond the bound of MaxIn60s; a calendar window is exceeded by what
+//     other processes took after the last look, at most.
 //   - closed: calls fail with limiter_unavailable; nothing passes.
 //   - open: calls pass, without a bound.
 //
-// Settlements are taken all the same. When Redis is back, it is told everything
-// that was admitted and settled meanwhile before it decides again, so all of it
-// counts, against calendar windows too. One that was emptied loads these from the
-// books, takes the open reservations of each process back, and is told what ended
-// in the last five seconds, which the books may not have: some of that may count
-// twice until the window ends, never not at all. Its minute windows start anew: at
-// most one ceiling more, once. A call whose answer was lost stays charged.
+// Settlements are taken all the same. When Redis is back, each process tells it
+// everything that it admitted and settled meanwhile before it asks it again, so all
+// of it counts, against calendar windows too. Until all processes have told
+// (redis_present.go), none of them goes beyond its own share either; one that is
+// not heard of for five seconds is waited for no more. Where only one process was
+// cut off, what it granted comes beyond what Redis granted to the others.
+//
+// A Redis that was emptied loads calendar windows from the books, takes the open
+// reservations of each process back, and is told what ended of late. A window keeps
+// which reading of the books it began with, and what that reading held is not added
+// again (redis_adopt.go): so all of it counts once. Until each process has told, a
+// moment after its next call, calls that are under way may pass too many. Its minute
+// windows start anew: at most one ceiling more, once. Exact is this for calls that
+// ended up to two minutes before; of those that ended earlier, what the books had
+// not yet taken in counts only from the next reading on. A replica that took over
+// without the latest writes has lost them: what it missed of reservations and
+// outcomes is charged neither to minutes nor, until its next loading, to days.
+//
+// A call whose answer was lost stays charged until it has run out; a minute later
+// its charges are given back (usage.Meter).
 //
 // # Concurrency
 //

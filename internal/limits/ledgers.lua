@@ -199,20 +199,21 @@ if first ~= 0 and first <= micros then
   next_due()
 end
 
--- Calendar windows that the books told of are set where they are absent.
-local loaded = {}
+-- Calendar windows that the books told of are set where they are absent; which
+-- reading of the books each began with is kept beside them.
 if told == 1 then
   local list = ARGV[#ARGV]
-  local count, from = take('<H', list)
+  local reading, count, from = take('<Hc0H', list)
   for _ = 1, count do
     local suffix, field, amount, start, to, used, pico
     suffix, field, amount, start, to, used, pico, from = take('<Bc0Bc0ddddd', list, from)
     local i = at(suffix)
     local g = group(i)
-    loaded[suffix .. field] = true
     if not g[field] then
       own(g, field, fresh_window(amount, used, pico, start, to))
       dirty[i] = true
+      call('HSET', P .. 'b', suffix .. ' ' .. field, put('<d', start) .. reading)
+      call('PEXPIRE', P .. 'b', 3456000000)
     end
   end
 end

@@ -65,6 +65,9 @@ type Memory struct {
 	started time.Time
 	killed  *killed // nil: every ledger that is not known is unused
 
+	// left says what a ledger begins with, if that is known; nil: nothing is used.
+	left func(*rule, ident) (int64, bool)
+
 	maxLedgers, maxNames, maxOpen, maxOutcomes int
 
 	mu      sync.RWMutex
@@ -180,6 +183,11 @@ func (t *tenant) fresh(r *rule, id ident, at *instant) ref {
 		c.window, c.amount = windowAt(&r.limit, at.wallMS, r.zone), r.limit.Amount
 	case kindGauge:
 		t.gauges.at(i).amount = r.limit.Amount
+	}
+	if t.memory.left != nil {
+		if left, known := t.memory.left(r, id); known {
+			t.prime(l, r, left)
+		}
 	}
 	return l
 }

@@ -115,7 +115,7 @@ if what == 1 then
       s = keep(id, r)
     end
   end
-  return answer(0, put('<BB', is_first and 1 or 0, same and 1 or 0) .. told_record(s) .. tell(r))
+  return answer(0, put('<BB', is_first and 1 or 0, same and 1 or 0) .. told_record(s) .. tell(r) .. put('<d', born))
 end
 
 -- 2 extend: until (µs), at most how far from now.
@@ -206,15 +206,16 @@ if what == 4 then
 end
 
 -- entries reads what 5 and 7 are told: how many, and of each its id, the phase (0:
--- open), whether the request was given back, whether the books may not have it
--- yet, the figures and the reservation. Windows that the books have to tell of are
+-- open), whether the request was given back, whether limits other than calendar
+-- windows count it, the figures, a byte for each hold (1: its window counts it
+-- already), and the reservation. Windows that the books have to tell of are
 -- missing.
 local function entries(at_)
   local count, list = nil, {}
   count, at_ = take('<H', ask, at_)
   for i = 1, count do
     local e, s = {}, nil
-    e.id, e.phase, e.back, e.recent, e.figures, s, at_ = take('<Bc0BBBBc0Ic0', ask, at_)
+    e.id, e.phase, e.back, e.recent, e.figures, e.counted, s, at_ = take('<Bc0BBBBc0Bc0Ic0', ask, at_)
     e.r = open_record(s)
     for _, h in ipairs(e.r[17]) do
       if h[3] == 4 and loads == 1 and h[7] > latest and h[6] < born and not group(at(h[1]))[h[2]] then
@@ -276,7 +277,8 @@ if what == 5 then
   return answer(0, put('<dd', first, born))
 end
 
--- 7 adopt: what a process admitted by itself while this server was out.
+-- 7 adopt: what a process admitted by itself while this server was out, or what
+-- ended before it lost its state.
 if what == 7 then
   local list = entries(rest)
   if #missing > 0 then return needs(false, missing) end
@@ -285,39 +287,40 @@ if what == 7 then
     if not load(e.id) then
       local v, requests = nil, 0
       if e.phase >= 3 then v, requests = figures_of(e.figures), e.back == 1 and 0 or r[5] end
-      for _, h in ipairs(r[17]) do
+      for j, h in ipairs(r[17]) do
         local n, p, kind = h[4], h[5], h[3]
         if v and not flag(h[9], 2) then n, p = cost(h, v, requests) end
-        local i = at(h[1])
-        local g = group(i)
-        local l = g[h[2]]
-        if not l then
-          l = kind == 4 and fresh_window(h[13], 0, 0, h[6], h[7]) or fresh(kind, h[13], h[14], false)
-          if kind ~= 4 or h[7] > latest then own(g, h[2], l) end
-        end
-        if g.u < floor(r[3] / 1000) + 1 then g.u = floor(r[3] / 1000) + 1 end
-        dirty[i] = g[h[2]] and true or nil
-        h[8] = l[2]
-        if l[1] == 1 then
-          refill(l)
-          spend(l, n)
-          h[6] = l[8]
-          if not v then
-            l[7] = l[7] + n
-            note(l)
+        if string.byte(e.counted, j) ~= 1 and (kind == 4 and h[7] > latest or kind ~= 4 and e.recent == 1) then
+          local i = at(h[1])
+          local g = group(i)
+          local l = g[h[2]]
+          if not l then
+            l = kind == 4 and fresh_window(h[13], 0, 0, h[6], h[7]) or fresh(kind, h[13], h[14], false)
+            own(g, h[2], l)
           end
-        elseif l[1] == 4 then
-          if l[8] == h[6] and (not v or e.recent == 1 or not loaded[h[1] .. h[2]]) then
-            l[4], l[5] = sum(l[4] + n, l[5] + p)
-            if not v then l[6], l[7] = sum(l[6] + n, l[7] + p) end
+          needed(i, floor(r[3] / 1000) + 1)
+          h[8] = l[2]
+          if l[1] == 1 then
+            refill(l)
+            spend(l, n)
+            h[6] = l[8]
+            if not v then
+              l[7] = l[7] + n
+              note(l)
+            end
+          elseif l[1] == 4 then
+            if l[8] == h[6] then
+              l[4], l[5] = sum(l[4] + n, l[5] + p)
+              if not v then l[6], l[7] = sum(l[6] + n, l[7] + p) end
+            end
+          elseif l[1] == 5 then
+            if not v then l[4] = l[4] + n end
+          else
+            slide(l)
+            h[6] = l[6]
+            add(l, h[6], n)
+            if not v then l[5] = l[5] + n end
           end
-        elseif l[1] == 5 then
-          if not v then l[4] = l[4] + n end
-        else
-          slide(l)
-          h[6] = l[6]
-          add(l, h[6], n)
-          if not v then l[5] = l[5] + n end
         end
       end
       if v then
@@ -326,10 +329,28 @@ if what == 7 then
       else
         opened(e.id, r)
       end
-      if not v or r[9] == 0 then keep(e.id, r) end
+      keep(e.id, r)
     end
   end
   return answer(0, put('<dd', first, born))
+end
+
+-- 8 which reading of the books calendar windows began with (empty: none): how
+-- many, and of each its suffix, field, amount and window.
+if what == 8 then
+  local count, list, from = nil, {}, rest
+  count, from = take('<H', ask, from)
+  for i = 1, count do
+    local suffix, field, amount, start, to
+    suffix, field, amount, start, to, from = take('<Bc0Bc0ddd', ask, from)
+    local l = group(at(suffix))[field]
+    if not l and loads == 1 and to > latest and start < born then missing[#missing + 1] = { suffix, field, amount, start, to } end
+    local s, reading = l and call('HGET', P .. 'b', suffix .. ' ' .. field), ''
+    if s and l[8] == start and take('<d', s) == start then reading = string.sub(s, 9) end
+    list[i] = put('<Hc0', #reading, reading)
+  end
+  if #missing > 0 then return needs(false, missing) end
+  return answer(0, put('<d', born) .. table.concat(list))
 end
 
 -- 6 look at a reservation

@@ -49,7 +49,7 @@ type RedisOptions struct {
 	Prefix string           // of every key; empty: "weir:"
 	Now    func() time.Time // nil: Redis's clock decides, as it must where several processes share it
 	After  After            // nil: timers of the real clock
-	Books  Books            // nil: there is nothing to load
+	Books  SharedBooks      // nil: there is nothing to load
 
 	// Unclean says that the state of scopes older than Started was lost at
 	// LastAlive: their buckets and sliding windows start spent.
@@ -69,6 +69,15 @@ type RedisOptions struct {
 	MaxOpen  int // reservations of a tenant that are open; 0: two hundred thousand
 }
 
+// SharedBooks are Books that can tell later what a reading of them held: several
+// processes add to one ledger what its reading lacked.
+type SharedBooks interface {
+	// Read is CapTotals of Books, with what stands for the instant of the reading.
+	Read(ctx context.Context, tenant uuid.UUID, keys []WindowKey) (totals []Total, reading string, err error)
+	// Held are those of the calls whose events a reading held.
+	Held(ctx context.Context, tenant uuid.UUID, reading string, calls []uuid.UUID) ([]uuid.UUID, error)
+}
+
 // Redis is the limits engine of any number of processes. Every operation is one
 // atomic script on the tenant's hash slot. Its methods are safe for concurrent
 // use.
@@ -79,7 +88,7 @@ type Redis struct {
 	prefix, owner   string
 	clock           func() time.Time
 	after           After
-	books           Books
+	books           SharedBooks
 	killed          *killed
 
 	maxNames, maxOpen int
@@ -93,12 +102,15 @@ type Redis struct {
 
 // farTenant is what a process knows of a tenant.
 type farTenant struct {
-	key     string        // of its head; other keys begin with it
-	loading chan struct{} // held by the one call that loads windows
-	due     int64         // µs: when there may be something to hand out; 0: there is nothing
-	seen    atomic.Int64  // µs: the latest instant that it was told
-	born    atomic.Int64  // ms: since when Redis has lost nothing of it
-	emptied atomic.Bool   // it has, and was not told again yet
+	key     string                        // of its head; other keys begin with it
+	loading chan struct{}                 // held by the one call that loads windows
+	due     int64                         // µs: when there may be something to hand out; 0: there is nothing
+	seen    atomic.Int64                  // µs: the latest instant that it was told
+	born    atomic.Int64                  // ms: since when Redis has lost nothing of it
+	lost    atomic.Pointer[chan struct{}] // it has: closed when this process has told it again
+	losses  atomic.Int64                  // so many times it was noticed
+	mended  atomic.Int64                  // how many of them are made good
+	mending sync.Mutex                    // held by who takes calls back
 
 	line    sync.Mutex
 	waiting []*waiter // calls of this process that wait for room, first come first
@@ -201,6 +213,7 @@ type loaded struct {
 	amount        int64
 	window        window
 	used          sum
+	reading       string
 }
 
 // answer is what a script answered, up to its status and instant.
@@ -290,8 +303,10 @@ func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int6
 	return got, nil
 }
 
+// packWindows packs windows, and which reading of the books told of them.
 func packWindows(windows []loaded) string {
 	var p packer
+	p.text(windows[0].reading)
 	p.count(len(windows))
 	for _, w := range windows {
 		p.str(w.suffix)
@@ -348,7 +363,7 @@ func (r *Redis) load(ctx context.Context, tenantID uuid.UUID, list []loaded, led
 	for i, w := range list {
 		keys[i] = WindowKey{ledger(w.suffix, w.field), w.window.from()}
 	}
-	totals, err := r.books.CapTotals(ctx, tenantID, keys)
+	totals, reading, err := r.books.Read(ctx, tenantID, keys)
 	if err != nil {
 		return nil, out(err)
 	}
@@ -356,6 +371,7 @@ func (r *Redis) load(ctx context.Context, tenantID uuid.UUID, list []loaded, led
 		return nil, out(fmt.Errorf("limits: the books gave %d totals for %d windows", len(totals), len(keys)))
 	}
 	for i := range list {
+		list[i].reading = reading
 		if used := (sum{totals[i].Amount, totals[i].Pico}).carried(); used.n >= 0 {
 			list[i].used = used
 		}

@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -19,12 +18,16 @@ type alone struct {
 	since time.Time
 	parts int64 // processes that share
 
+	backAt    time.Time // when the process had told everything; guarded by away
+	backSince int64     // µs of Redis: when it was first seen to answer again
+
 	mu      sync.Mutex // before that of away
 	ended   bool       // Redis is back
 	sets    map[*Set]*Set
 	amounts map[string]int64 // of this process, by the names that calendar ledgers begin with
 	calls   map[uuid.UUID]*aloneCall
 	order   []*aloneCall
+	toldTo  int // so many of them, at least, were told
 }
 
 // aloneCall is what was admitted while Redis was out.
@@ -36,6 +39,7 @@ type aloneCall struct {
 // errClosed and errShared are why a call fails while Redis is out.
 var (
 	errClosed = errors.New("limits: Redis is out, and a limit of the call is closed then")
+	errBack   = errors.New("limits: Redis is back")
 	errShared = errors.New("limits: Redis is out for longer than shares are granted")
 )
 
@@ -64,6 +68,7 @@ func (w *away) onItsOwn(r *Redis) *alone {
 		}
 		a := &alone{r: r, since: w.since, parts: w.processes(), sets: map[*Set]*Set{}, amounts: map[string]int64{}, calls: map[uuid.UUID]*aloneCall{}}
 		a.local = NewMemory(MemoryOptions{Now: r.now, Books: a, Started: now})
+		a.local.left = a.left
 		w.alone = a
 	}
 	return w.alone
@@ -110,46 +115,96 @@ func (a *alone) has(id uuid.UUID) bool {
 }
 
 func (a *alone) reserve(ctx context.Context, req *Request) (Decision, error) {
-	limits := map[string]*Limit{}
-	fits := true
-	req.touched(func(r *rule) {
-		limits[r.name] = &r.limit
-		fits = fits && r.cost(&req.Estimate).n <= r.ceiling
-	})
-	mine := *req
-	mine.MaxWait = 0
-	mine.Plan = make([]*Set, len(req.Plan))
-	for i, s := range req.Plan {
-		mine.Plan[i] = a.scaled(req.Tenant, s)
-	}
-	mine.Candidates = append([]Candidate(nil), req.Candidates...)
-	for i := range mine.Candidates {
-		mine.Candidates[i].Limits = a.scaled(req.Tenant, mine.Candidates[i].Limits)
-	}
-	d, err := a.local.Reserve(ctx, mine)
+	d, err := a.local.Reserve(ctx, a.request(req))
 	if err != nil {
 		return d, err
 	}
-	if d.TooLarge && fits {
-		d.later()
-	}
-	for i := range d.Reservation.Holds {
-		h := &d.Reservation.Holds[i]
-		if l := limits[h.Limit.family()]; l != nil {
-			h.Limit = *l
-		}
-	}
+	d = a.answer(req, d)
 	if d.Admitted && !req.DryRun {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.ended {
-			return Decision{}, out(errOpen) // Redis came back meanwhile
+			return Decision{}, errBack
 		}
 		c := &aloneCall{myCall: myCall{Reservation: d.Reservation, forget: req.Forget}}
 		a.calls[c.ID] = c
 		a.order = append(a.order, c)
 	}
 	return d, nil
+}
+
+// request is what the process asks itself: its part of each limit.
+func (a *alone) request(req *Request) Request {
+	mine := *req
+	mine.MaxWait = 0
+	mine.Plan = a.plan(req.Plan)
+	mine.Candidates = a.candidates(req.Candidates)
+	return mine
+}
+
+func (a *alone) plan(plan []*Set) []*Set {
+	mine := make([]*Set, len(plan))
+	for i, s := range plan {
+		mine[i] = a.scaled(s)
+	}
+	return mine
+}
+
+func (a *alone) candidates(list []Candidate) []Candidate {
+	mine := append([]Candidate(nil), list...)
+	for i := range mine {
+		mine[i].Limits = a.scaled(mine[i].Limits)
+	}
+	return mine
+}
+
+// answer tells a decision on parts of limits as one on the limits: what remains
+// is what remains to this process.
+func (a *alone) answer(req *Request, d Decision) Decision {
+	whole := wholes{}
+	fits := true
+	req.touched(func(r *rule) {
+		whole[r.name] = &r.limit
+		fits = fits && r.cost(&req.Estimate).n <= r.ceiling
+	})
+	if d.TooLarge && fits {
+		d.later()
+	}
+	for i := range d.Reservation.Holds {
+		whole.replace(&d.Reservation.Holds[i].Limit)
+	}
+	whole.states(d.States)
+	whole.states(d.Violations)
+	return d
+}
+
+func (a *alone) live(ctx context.Context, tenant uuid.UUID, s *Set, model, endUser string) ([]State, error) {
+	whole := wholes{}
+	var parts []Limit
+	mine := a.scaled(s)
+	for i := range mine.rules {
+		whole[mine.rules[i].name] = &s.rules[i].limit
+		parts = append(parts, mine.rules[i].limit)
+	}
+	states, err := a.local.Live(ctx, tenant, parts, model, endUser)
+	whole.states(states)
+	return states, err
+}
+
+// wholes are limits by the names that they share with this process's parts.
+type wholes map[string]*Limit
+
+func (w wholes) replace(l *Limit) {
+	if whole := w[l.family()]; whole != nil {
+		*l = *whole
+	}
+}
+
+func (w wholes) states(list []State) {
+	for i := range list {
+		w.replace(&list[i].Limit)
+		list[i].Degraded = true
+	}
 }
 
 // later makes a refusal for good one for now: the share is too small, the limit
@@ -193,9 +248,9 @@ func (w *away) owe(p pendingEnd) {
 	w.pending = append(w.pending, p)
 }
 
-// scaled is a set with this process's part of each amount, its ledgers at this
-// process's part of what was left. What is open in an outage has no bound.
-func (a *alone) scaled(tenant uuid.UUID, s *Set) *Set {
+// scaled is a set with this process's part of each amount. What is open in an
+// outage has no bound.
+func (a *alone) scaled(s *Set) *Set {
 	if s == nil {
 		return nil
 	}
@@ -211,9 +266,8 @@ func (a *alone) scaled(tenant uuid.UUID, s *Set) *Set {
 	mine := Compile(list)
 	for i := range mine.rules {
 		r := &mine.rules[i]
-		a.amounts[r.name] = r.limit.Amount
-		if left, known := a.left(&s.rules[i]); known && r.limit.Outage != OutageOpen && !r.named() {
-			a.local.prime(tenant, r, left/a.parts)
+		if a.amounts[r.name] = r.limit.Amount; r.limit.Outage == OutageOpen {
+			a.amounts[r.name] = 0
 		}
 	}
 	a.sets[s] = mine
@@ -230,8 +284,8 @@ func (a *alone) part(r *rule) Limit {
 		return l
 	}
 	if r.kind == kindGauge {
-		if left, known := a.left(r); known {
-			l.Amount = left
+		if s, known := a.sight(r.id); known {
+			l.Amount = max(s.left, 0)
 		}
 	}
 	if r.kind == kindBucket {
@@ -241,80 +295,77 @@ func (a *alone) part(r *rule) Limit {
 	return l
 }
 
-// left is what was left of the only ledger of a rule when it was last seen, and
-// what has refilled since.
-func (a *alone) left(r *rule) (int64, bool) {
+func (a *alone) sight(id ident) (sight, bool) {
 	w := &a.r.away
 	w.mu.Lock()
-	s, known := w.sights[r.id]
-	w.mu.Unlock()
-	if known && r.kind == kindBucket {
-		elapsed := min(max(a.since.UnixMilli()-s.atMS, 0), grain)
-		s.left = min(r.ceiling, s.left+elapsed*min(r.amount, r.ceiling)/grain)
-	}
-	return max(s.left, 0), known
+	defer w.mu.Unlock()
+	s, known := w.sights[id]
+	return s, known
 }
 
-// prime makes the ledger of a rule with so much left.
-func (m *Memory) prime(tenant uuid.UUID, r *rule, left int64) {
-	if r.kind == kindCalendar || r.kind == kindGauge {
-		return // the books tell of the one, of the other nothing is used
+// left is what a ledger of a part begins with: the part of what was left when it
+// was last seen, and what has refilled since.
+func (a *alone) left(r *rule, id ident) (int64, bool) {
+	s, known := a.sight(id)
+	if !known || r.limit.Outage == OutageOpen {
+		return 0, false
 	}
-	t := m.tenant(tenant)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	at := t.begin(m.now())
-	if t.index[r.id] != 0 {
-		return
+	left := max(s.left, 0) / a.parts
+	if r.kind == kindBucket {
+		elapsed := min(max(a.since.UnixMilli()-s.atMS, 0), grain)
+		left = min(r.ceiling, left+elapsed*min(r.amount, r.ceiling)/grain)
 	}
-	l := t.fresh(r, r.id, &at)
-	t.enter(l, r)
+	return left, true
+}
+
+// prime gives a ledger that was just made so much.
+func (t *tenant) prime(l ref, r *rule, left int64) {
 	switch i := l.place(); r.kind {
 	case kindBucket:
 		b := t.buckets.at(i)
-		b.level = min(b.full(), left*grain)
-	case kindMinute:
-		s := t.minutes.at(i).slider()
-		s.add(s.now, max(r.limit.Amount-left, 0))
-	case kindRolling:
-		s := t.rollings.at(i).slider()
+		b.level = min(b.level, left*grain)
+	case kindMinute, kindRolling:
+		s := t.slider(l)
 		s.add(s.now, max(r.limit.Amount-left, 0))
 	}
 }
 
+// freshFor is for how long nothing but what was seen is asked about a window.
+const freshFor = time.Second
+
 // CapTotals are the books of a process on its own: calendar windows in which its
 // part of what was left remains. Of those that it never saw, the real books say
-// what is used.
+// what is used; of those that it did not see lately, both, whichever is more.
 func (a *alone) CapTotals(ctx context.Context, tenant uuid.UUID, keys []WindowKey) ([]Total, error) {
 	totals := make([]Total, len(keys))
 	var asked []WindowKey
 	var places []int
-	w := &a.r.away
-	w.mu.Lock()
-	sights := make(map[int]int64, len(keys))
+	unseen := false
 	for i, k := range keys {
-		if s, known := w.sights[identify([]byte(k.Ledger))]; known && s.atMS >= k.WindowStart.UnixMilli() {
-			sights[i] = s.left
-		} else {
+		s, known := a.sight(identify([]byte(k.Ledger)))
+		known = known && s.atMS >= k.WindowStart.UnixMilli()
+		if known {
+			totals[i].Amount = max(a.amount(k.Ledger)-s.left/a.parts, 0)
+		}
+		unseen = unseen || !known
+		if !known || a.since.UnixMilli()-s.atMS > freshFor.Milliseconds() {
 			asked, places = append(asked, k), append(places, i)
 		}
 	}
-	w.mu.Unlock()
-	for i, left := range maps.All(sights) {
-		totals[i].Amount = max(a.amount(keys[i].Ledger)-left/a.parts, 0)
-	}
-	if len(asked) == 0 {
+	if len(asked) == 0 || a.r.books == nil && !unseen {
 		return totals, nil
 	}
 	if a.r.books == nil {
 		return nil, errors.New("limits: nothing is known of a calendar window")
 	}
-	used, err := a.r.books.CapTotals(ctx, tenant, asked)
-	if err != nil {
+	used, _, err := a.r.books.Read(ctx, tenant, asked)
+	if err != nil && unseen {
 		return nil, err
 	}
 	for i, u := range used {
-		totals[places[i]].Amount = (u.Amount + a.parts - 1) / a.parts
+		if a.amount(asked[i].Ledger) > 0 {
+			totals[places[i]].Amount = max(totals[places[i]].Amount, (u.Amount+a.parts-1)/a.parts)
+		}
 	}
 	return totals, nil
 }

@@ -22,17 +22,22 @@ type away struct {
 	alive      atomic.Int32
 	failures   atomic.Int32 // in a row
 	out        atomic.Bool  // no call goes to Redis
+	returning  atomic.Bool  // but it answers, and is being told
 
 	telling sync.Mutex // of calls that end no more
 
 	mu      sync.Mutex
 	since   time.Time             // zero: Redis answers
 	alone   *alone                // while it does not
+	bound   *alone                // once it does, until all others have told what they admitted
+	wants   int                   // good answers in a row before it is relied on
+	backAt  time.Time             // when it was last relied on again
 	mine    map[uuid.UUID]*myCall // reserved by this process in Redis, open as far as is known
 	sights  map[ident]sight       // what was left of ledgers when they were last seen
 	pending []pendingEnd          // outcomes that Redis has to hear of
-	recent  []*aloneCall          // ended calls of this process that the books may not have yet
+	recent  []*aloneCall          // calls of this process that ended lately
 	emptied bool                  // Redis lost what it had of some tenant
+	hurry   chan struct{}         // it was noticed just now
 }
 
 // myCall is an open reservation of this process.
@@ -40,6 +45,7 @@ type myCall struct {
 	Reservation
 	forget bool
 	ended  *pendingEnd // while Redis was out
+	born   int64       // since when the Redis that knows it has lost nothing; 0: none does
 }
 
 type pendingEnd struct {
@@ -57,9 +63,13 @@ const (
 	failuresToOpen = 3
 	// shareFor is how long a share of what was left is granted.
 	shareFor = 5 * time.Minute
-	// probeEvery is how often a server that is out is tried.
-	probeEvery = 50 * time.Millisecond
-	mostSights = 200_000
+	// probeEvery is how often a server that is out is tried, leastProbes how often
+	// in a row it has to answer in time, mostProbes where it keeps failing.
+	probeEvery  = 50 * time.Millisecond
+	leastProbes = 2
+	mostProbes  = 64
+	relapse     = 10 * time.Second
+	mostSights  = 200_000
 )
 
 func (w *away) begin(o RedisOptions) {
@@ -67,6 +77,7 @@ func (w *away) begin(o RedisOptions) {
 	if w.log == nil {
 		w.log = slog.Default()
 	}
+	w.wants, w.hurry = leastProbes, make(chan struct{}, 1)
 	w.mine, w.sights = map[uuid.UUID]*myCall{}, map[ident]sight{}
 }
 
@@ -109,7 +120,7 @@ func (r *Redis) send(ctx context.Context, a asked, args []string) (string, error
 			return "", out(err)
 		}
 		return s, nil
-	case w.out.Load() && ctx.Value(leading{}) == nil:
+	case w.out.Load() && ctx.Value(leading{}) == nil && ctx.Value(passing{}) == nil:
 		return "", awayError{errOpen}
 	}
 	budget := w.budget
@@ -164,31 +175,47 @@ func (r *Redis) failed(cause error) error {
 		return out(cause)
 	}
 	if w.failures.Add(1) >= failuresToOpen && w.out.CompareAndSwap(false, true) {
+		w.hesitate(r.now())
 		w.log.Error("redis is out: limits are shared out", "error", cause.Error(), "processes", w.processes())
 	}
 	return awayError{cause}
 }
 
-// sees notes what is left of a ledger.
+// hesitate makes a server that keeps failing wait longer each time.
+func (w *away) hesitate(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Sub(w.backAt) < relapse {
+		w.wants = min(2*w.wants, mostProbes)
+	} else {
+		w.wants = leastProbes
+	}
+}
+
+// sees notes what is left of a ledger, unless something later is known: answers
+// overtake each other.
 func (w *away) sees(c *farCharge, left int64, at *instant) {
 	if w.budget == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if was, known := w.sights[c.id]; known && (was.atMS > at.ms || was.atMS == at.ms && was.left < left) {
+		return
+	}
 	if len(w.sights) >= mostSights {
 		clear(w.sights)
 	}
 	w.sights[c.id] = sight{left, at.ms}
 }
 
-func (w *away) reserved(r *Reservation, forget bool) {
+func (w *away) reserved(r *Reservation, forget bool, born int64) {
 	if w.budget == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mine[r.ID] = &myCall{Reservation: *r, forget: forget}
+	w.mine[r.ID] = &myCall{Reservation: *r, forget: forget, born: born}
 }
 
 func (w *away) forget(id uuid.UUID) {
@@ -200,32 +227,59 @@ func (w *away) forget(id uuid.UUID) {
 	delete(w.mine, id)
 }
 
-// finished forgets an open call, but not yet what it came to.
-func (w *away) finished(e pendingEnd) {
+// How long ended calls are remembered, and how many: where Redis loses its state,
+// what the books lack of them is told again.
+const (
+	recentFor  = 2 * time.Minute
+	mostRecent = 200_000
+)
+
+// finished forgets an open call, but not yet what it came to in the Redis that
+// began at an instant.
+func (w *away) finished(e pendingEnd, born int64) {
 	if w.budget == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := w.mine[e.id]; c != nil {
-		delete(w.mine, e.id)
-		c.ended = &e
-		w.recent = append(w.recent, &aloneCall{myCall: *c})
+	c := w.mine[e.id]
+	if c == nil {
+		return
 	}
-	old := 0
-	for old < len(w.recent) && e.at.Sub(w.recent[old].ended.at) > booksLag {
-		old++
-	}
-	w.recent = w.recent[old:]
+	delete(w.mine, e.id)
+	c.ended, c.born = &e, born
+	w.remember(&aloneCall{myCall: *c}, e.at)
 }
 
-// born notes since when Redis has lost nothing of a tenant.
+// remember keeps an ended call for a while; w.mu is held.
+func (w *away) remember(c *aloneCall, now time.Time) {
+	old := 0
+	for old < len(w.recent) && (now.Sub(w.recent[old].ended.at) > recentFor || len(w.recent)-old >= mostRecent) {
+		old++
+	}
+	w.recent = append(w.recent[old:], c)
+}
+
+// born notes since when the Redis that has answered has lost nothing of a tenant.
+// What the answer tells of has been noted before: where a Redis answered that is
+// gone, it is told again.
 func (w *away) born(t *farTenant, ms int64) {
-	if was := t.born.Swap(ms); was != 0 && was != ms {
-		t.emptied.Store(true)
-		w.mu.Lock()
-		w.emptied = true
-		w.mu.Unlock()
+	was := t.born.Load()
+	for was < ms && !t.born.CompareAndSwap(was, ms) {
+		was = t.born.Load()
+	}
+	if was == 0 || was == ms || w.budget == 0 {
+		return
+	}
+	t.losses.Add(1)
+	told := make(chan struct{})
+	t.lost.CompareAndSwap(nil, &told)
+	w.mu.Lock()
+	w.emptied = true
+	w.mu.Unlock()
+	select {
+	case w.hurry <- struct{}{}:
+	default:
 	}
 }
 
@@ -238,31 +292,56 @@ func (w *away) extended(id uuid.UUID, until time.Time) {
 }
 
 // remade takes a reservation of this process back into a Redis that has lost it.
-func (r *Redis) remade(ctx context.Context, id uuid.UUID) bool {
+func (r *Redis) remade(ctx context.Context, tenant, id uuid.UUID) bool {
+	t := r.tenant(tenant)
+	t.mending.Lock()
+	defer t.mending.Unlock()
 	r.away.mu.Lock()
 	c := r.away.mine[id]
-	delete(r.away.mine, id) // once
 	r.away.mu.Unlock()
-	return c != nil && c.ExpiresAt.After(r.now()) && r.restore(ctx, c.Tenant, []Reservation{c.Reservation}, 0) == nil
+	return c != nil && c.ended == nil && c.Tenant == tenant && c.ExpiresAt.After(r.now()) && r.restore(ctx, tenant, []Reservation{c.Reservation}, 0) == nil
 }
 
 // Run connects, and leads back from an outage. It returns when ctx ends.
 func (r *Redis) Run(ctx context.Context) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
+	w := &r.away
+	good := 0 // answers in a row
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-w.hurry:
 		case <-tick.C:
 		}
-		if r.away.needed() && r.answers(ctx) {
-			r.comeBack(ctx)
+		switch {
+		case !w.needed():
+			good = 0
+			if n%tellsEvery == 0 {
+				r.present(ctx)
+			}
+		case !r.answers(ctx):
+			good = 0
+		default:
+			if good++; good >= w.patience() {
+				r.comeBack(ctx)
+			}
 		}
 		if n%1200 == 0 { // every minute
-			r.away.tidy(r.now())
+			w.tidy(r.now())
 		}
 	}
+}
+
+// patience is how many answers in a row are wanted.
+func (w *away) patience() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.out.Load() {
+		return 0
+	}
+	return w.wants
 }
 
 // itself is what decides while Redis is out, or nil.
@@ -284,7 +363,7 @@ func (r *Redis) answers(ctx context.Context) bool {
 		return false
 	}
 	client := *r.client.Load()
-	_, err := within(ctx, max(r.away.budget, probeEvery), func(ctx context.Context) (string, error) {
+	_, err := within(ctx, r.away.budget, func(ctx context.Context) (string, error) {
 		return client.Do(ctx, client.B().Arbitrary("PING").Build()).ToString()
 	})
 	return err == nil

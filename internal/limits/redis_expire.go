@@ -113,12 +113,14 @@ func (r *Redis) restore(ctx context.Context, tenant uuid.UUID, list []Reservatio
 }
 
 // toldEntry is what is told of a reservation beside itself: how it ended, if it
-// did, and whether the books may not have that yet.
+// did, whether limits other than calendar windows count it, and a byte for each
+// hold, 1 where its window counts it already.
 type toldEntry struct {
 	id           uuid.UUID
 	phase        phase
 	back, recent bool
 	figures      string
+	counted      []byte
 }
 
 // writeEntry packs a reservation as an earlier life made it, for outcome.lua.
@@ -148,17 +150,28 @@ func (r *Redis) writeEntry(p *packer, e toldEntry, o *Reservation, as int64, for
 	p.flag(e.back)
 	p.flag(e.recent)
 	p.str(e.figures)
+	p.str(string(e.counted))
 	p.long(string(kept.b))
 	return nil
 }
 
+// place is where the ledger of a hold is: the suffix of its group, and its field.
+func (f *farRule) place(h *Hold) (suffix, field string) {
+	switch within := nameWithin(&h.Limit, h.Ledger); within {
+	case "":
+		return f.base, f.field
+	case othersSuffix:
+		return f.base, f.othersField()
+	default:
+		return f.of(within), f.field
+	}
+}
+
 func (r *Redis) writeHold(p *packer, h *Hold, rule *rule, names map[[2]string]string) {
 	at := &rule.set.told().rules[rule.place]
-	k := keptHold{rule: rule, suffix: at.base, field: at.field, cost: sum{h.Amount, h.Pico}, definition: 1, name: h.Ledger}
-	if within := nameWithin(&h.Limit, h.Ledger); within == othersSuffix {
-		k.field, k.flags = at.othersField(), holdOthers
-	} else if within != "" {
-		k.suffix = at.of(within)
+	k := keptHold{rule: rule, cost: sum{h.Amount, h.Pico}, definition: 1, name: h.Ledger}
+	if k.suffix, k.field = at.place(h); k.field != at.field {
+		k.flags = holdOthers
 	}
 	names[[2]string{k.suffix, k.field}] = h.Ledger
 	if h.Candidate {

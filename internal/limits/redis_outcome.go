@@ -18,6 +18,7 @@ const (
 	farRestore = 5
 	farPeek    = 6
 	farAdopt   = 7
+	farRead    = 8
 )
 
 // about is a question about one reservation; body follows its id.
@@ -45,20 +46,22 @@ func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 	if a := r.away.itself(); a != nil && a.has(id) {
 		return a.end(ctx, tenant, id, as, s)
 	}
-	o, err := r.endThere(ctx, tenant, id, as, s)
+	o, born, err := r.endThere(ctx, tenant, id, as, s)
 	switch {
 	case isAway(err):
 		return r.endAway(ctx, tenant, id, as, s, err)
-	case err != nil && fault.Of(err).Code == "reservation_not_found" && r.remade(ctx, id):
-		o, err = r.endThere(ctx, tenant, id, as, s)
+	case err != nil && fault.Of(err).Code == "reservation_not_found" && r.remade(ctx, tenant, id):
+		o, born, err = r.endThere(ctx, tenant, id, as, s)
 	}
 	if err == nil {
-		r.away.finished(pendingEnd{tenant, id, as, s, r.now()})
+		r.away.finished(pendingEnd{tenant, id, as, s, r.now()}, born)
+		r.away.born(r.tenant(tenant), born)
 	}
 	return o, err
 }
 
-func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (Outcome, error) {
+// endThere tells Redis of an outcome; born is since when it has lost nothing.
+func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement) (o Outcome, born int64, err error) {
 	t := r.tenant(tenant)
 	var p packer
 	p.byte(int(as))
@@ -66,23 +69,24 @@ func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s 
 	p.str(packFigures(&s.Actual))
 	a, err := r.exec(ctx, r.about(t, farEnd, id, p), nil, r.at())
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, 0, err
 	}
 	if a.status != farDone {
-		return Outcome{}, refusal(a.status)
+		return Outcome{}, 0, refusal(a.status)
 	}
 	t.wake()
 	first, same := a.flag(), a.flag()
 	c := r.record(&a.unpacker, tenant, id)
 	if a.err != nil {
-		return Outcome{}, out(a.err)
+		return Outcome{}, 0, out(a.err)
 	}
-	o := c.outcome(&a)
+	o = c.outcome(&a)
 	o.First = first
+	born = a.int()
 	if !same {
-		return o, fault.Newf(fault.Conflict, "reservation_settled", "This reservation is %s already, with other figures.", o.State)
+		return o, born, fault.Newf(fault.Conflict, "reservation_settled", "This reservation is %s already, with other figures.", o.State)
 	}
-	return o, nil
+	return o, born, nil
 }
 
 func (c *farCall) outcome(a *answer) Outcome {

@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -23,16 +24,52 @@ func (r *Redis) Reserve(ctx context.Context, req Request) (Decision, error) {
 	if err := req.check(); err != nil {
 		return Decision{}, err
 	}
-	q := r.ask(r.tenant(req.Tenant), req.Model)
-	q.resolve(&req)
-	d, err := q.reserve(ctx, &req)
-	if err == nil && !d.Admitted && req.MaxWait > 0 {
-		d, err = q.wait(ctx, &req, d)
+	for {
+		d, err := r.reserve(ctx, &req)
+		if isAway(err) {
+			d, err = r.reserveAway(ctx, &req, err)
+		}
+		if !errors.Is(err, errBack) {
+			return d, err
+		}
 	}
-	if isAway(err) {
-		return r.reserveAway(ctx, &req, err)
+}
+
+func (r *Redis) reserve(ctx context.Context, req *Request) (Decision, error) {
+	w := &r.away
+	if a := w.bounding(); a != nil && !req.DryRun {
+		return a.bounded(ctx, req)
+	}
+	if w.returning.Load() && req.outage() == OutageOpen { // there would be no end of telling
+		ctx = context.WithValue(ctx, passing{}, true)
+	}
+	return r.reserveThere(ctx, req)
+}
+
+func (r *Redis) reserveThere(ctx context.Context, req *Request) (Decision, error) {
+	t := r.tenant(req.Tenant)
+	if lost := t.lost.Load(); lost != nil {
+		r.untilTold(ctx, *lost)
+	}
+	q := r.ask(t, req.Model)
+	q.resolve(req)
+	d, err := q.reserve(ctx, req)
+	if err == nil && !d.Admitted && req.MaxWait > 0 {
+		return q.wait(ctx, req, d)
 	}
 	return d, err
+}
+
+// untilTold lets a call wait, within the budget, until a Redis that has lost what
+// it had of the tenant knows again what this process has open.
+func (r *Redis) untilTold(ctx context.Context, told <-chan struct{}) {
+	over, stop := r.after(r.away.budget)
+	defer stop()
+	select {
+	case <-told:
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 // reserve is one decision.
@@ -151,12 +188,12 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 	if chosen > 0 && chosen <= len(q.spans) {
 		chosenStates = q.told(a, q.spans[chosen-1], q.names[chosen-1])
 	}
-	q.r.away.born(q.t, born)
+	defer q.r.away.born(q.t, born)
 	if a.err != nil {
 		return Decision{}, out(a.err)
 	}
 	if admitted {
-		return q.admitted(a, req, chosen, planStates, chosenStates, id, expires), nil
+		return q.admitted(a, req, chosen, planStates, chosenStates, id, expires, born), nil
 	}
 	d := Decision{Candidate: -1, At: wall(a.at.micros), States: statesOf(planStates)}
 	d.refuse(plan, provider)
@@ -174,7 +211,7 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 func (q *farAsk) usual(a *answer, req *Request) (Decision, error) {
 	born, expires, id := a.int(), a.int(), a.str()
 	groups := a.groups()
-	q.r.away.born(q.t, born)
+	defer q.r.away.born(q.t, born)
 	planStates := q.swift(a, groups, span{0, q.plan}, "")
 	var chosenStates []farState
 	if len(q.spans) > 0 {
@@ -183,10 +220,10 @@ func (q *farAsk) usual(a *answer, req *Request) (Decision, error) {
 	if a.err != nil {
 		return Decision{}, out(a.err)
 	}
-	return q.admitted(a, req, min(len(q.spans), 1), planStates, chosenStates, id, expires), nil
+	return q.admitted(a, req, min(len(q.spans), 1), planStates, chosenStates, id, expires, born), nil
 }
 
-func (q *farAsk) admitted(a *answer, req *Request, chosen int, plan, provider []farState, id string, expires int64) Decision {
+func (q *farAsk) admitted(a *answer, req *Request, chosen int, plan, provider []farState, id string, expires, born int64) Decision {
 	d := Decision{Admitted: true, Candidate: chosen - 1, At: wall(a.at.micros), States: append(statesOf(plan), statesOf(provider)...)}
 	if id == "" {
 		return d
@@ -197,11 +234,11 @@ func (q *farAsk) admitted(a *answer, req *Request, chosen int, plan, provider []
 		Holds: append(holdsOf(make([]Hold, 0, len(d.States)), plan), holdsOf(nil, provider)...),
 	}
 	q.r.owes(q.t, expires)
-	q.r.away.reserved(&d.Reservation, req.Forget)
+	q.r.away.reserved(&d.Reservation, req.Forget, born)
 	return d
 }
 
-// Live is Memory's, on Redis.
+// Live is Memory's, on Redis. While that is out, it tells what this process knows.
 func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, model, endUser string) ([]State, error) {
 	set := Compile(limits)
 	if set.broken != nil {
@@ -220,6 +257,9 @@ func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mode
 		q.list[i].cost = sum{n: 1} // the smallest call
 	}
 	a, err := r.run(ctx, tenant, t, func(wallMS int64) asked { return q.decision(farLook, nil, wallMS) })
+	if isAway(err) {
+		return r.away.onItsOwn(r).live(ctx, tenant, set, model, endUser)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,22 +7,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// What is told at once, and how long the books may lag behind an event.
-const (
-	toldAtOnce = 50
-	booksLag   = 5 * time.Second
-)
+// toldAtOnce is how many calls are told at once.
+const toldAtOnce = 100
 
-// comeBack tells Redis what happened while it was out, and then lets calls go to
-// it again. Calls go on being decided by the process meanwhile; what they add is
-// told in turn.
+// minuteLag is for how long an ended call is told again to limits of minutes that
+// were lost: one that ended earlier has refilled in part.
+const minuteLag = 5 * time.Second
+
+// comeBack tells Redis what happened while it was out, or what it lost, and then
+// lets calls go to it again. Calls go on being decided by the process meanwhile;
+// what they add is told in turn.
 func (r *Redis) comeBack(ctx context.Context) {
 	w := &r.away
-	if !r.takeBack(ctx) || !r.tellAgain(ctx) {
+	since, ok := r.clockThere(ctx)
+	if !ok || !r.look(ctx) || !r.mend(ctx) {
 		return
 	}
+	w.returning.Store(true)
+	defer w.returning.Store(false)
 	for ctx.Err() == nil {
-		batch, done := w.untold()
+		batch, done := w.untold(since, r.now())
 		if done {
 			return
 		}
@@ -39,55 +43,125 @@ func (r *Redis) comeBack(ctx context.Context) {
 	}
 }
 
-// takeBack makes sure that Redis knows the open reservations of this process: it
-// may have been emptied.
-func (r *Redis) takeBack(ctx context.Context) bool {
+// look finds the tenants of which Redis lost something while it was out.
+func (r *Redis) look(ctx context.Context) bool {
 	w := &r.away
-	byTenant := map[uuid.UUID][]Reservation{}
-	now := r.now()
+	tenants := map[uuid.UUID]bool{}
 	w.mu.Lock()
-	for _, c := range w.mine {
-		if c.ExpiresAt.After(now) {
-			byTenant[c.Tenant] = append(byTenant[c.Tenant], c.Reservation)
+	if w.out.Load() {
+		for _, c := range w.mine {
+			tenants[c.Tenant] = true
+		}
+		for _, c := range w.recent {
+			tenants[c.Tenant] = true
 		}
 	}
 	w.mu.Unlock()
-	for tenant, list := range byTenant {
-		for len(list) > 0 {
-			n := min(len(list), toldAtOnce)
-			if r.patiently(ctx, func(ctx context.Context) error { return r.restore(ctx, tenant, list[:n], 0) }) != nil {
-				return false
-			}
-			list = list[n:]
+	for u := range tenants {
+		if _, err := r.readings(ctx, u, nil, nil); err != nil {
+			return false
 		}
 	}
 	return true
 }
 
-// tellAgain tells a Redis that was emptied what ended so lately that the books
-// may not have it: rather twice than not at all.
-func (r *Redis) tellAgain(ctx context.Context) bool {
+// mend tells a Redis that was emptied what it had of this process: what is open,
+// and what ended so lately that the books may not have it.
+func (r *Redis) mend(ctx context.Context) bool {
 	w := &r.away
 	w.mu.Lock()
-	byTenant := map[*farTenant][]*aloneCall{}
-	if w.emptied {
-		for _, c := range w.recent {
-			if t := r.tenant(c.Tenant); t.emptied.Load() && r.now().Sub(c.ended.at) < booksLag {
-				byTenant[t] = append(byTenant[t], c)
-			}
-		}
-	}
 	w.emptied = false
 	w.mu.Unlock()
-	for t, list := range byTenant {
-		for len(list) > 0 {
-			n := min(len(list), toldAtOnce)
-			if r.adopt(ctx, list[:n]) != nil {
-				return false
-			}
-			list = list[n:]
+	for u, t := range r.emptied() {
+		losses := t.losses.Load()
+		if !r.takeBack(ctx, u, t) || !r.tellAgain(ctx, u, t) {
+			w.mu.Lock()
+			w.emptied = true
+			w.mu.Unlock()
+			return false
 		}
-		t.emptied.Store(false)
+		t.mended.Store(losses)
+		if told := t.lost.Swap(nil); told != nil {
+			close(*told)
+		}
+	}
+	return true
+}
+
+func (r *Redis) emptied() map[uuid.UUID]*farTenant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := map[uuid.UUID]*farTenant{}
+	for u, t := range r.tenants {
+		if t.losses.Load() != t.mended.Load() {
+			list[u] = t
+		}
+	}
+	return list
+}
+
+// takeBack makes Redis know again what this process has open.
+func (r *Redis) takeBack(ctx context.Context, tenant uuid.UUID, t *farTenant) bool {
+	t.mending.Lock()
+	defer t.mending.Unlock()
+	w := &r.away
+	var list []*myCall
+	now, born := r.now(), t.born.Load()
+	w.mu.Lock()
+	for _, c := range w.mine {
+		if c.Tenant == tenant && c.born != born && c.ended == nil && c.ExpiresAt.After(now) {
+			list = append(list, c)
+		}
+	}
+	w.mu.Unlock()
+	for len(list) > 0 {
+		n := min(len(list), toldAtOnce)
+		some := make([]Reservation, n)
+		for i, c := range list[:n] {
+			some[i] = c.Reservation
+		}
+		if r.patiently(ctx, func(ctx context.Context) error { return r.restore(ctx, tenant, some, 0) }) != nil {
+			return false
+		}
+		w.known(list[:n], born)
+		list = list[n:]
+	}
+	return true
+}
+
+// known notes which Redis knows calls now.
+func (w *away) known(list []*myCall, born int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range list {
+		c.born = born
+	}
+}
+
+// tellAgain makes Redis know what calls came to that ended in one that is gone, or
+// while there was none.
+func (r *Redis) tellAgain(ctx context.Context, tenant uuid.UUID, t *farTenant) bool {
+	w := &r.away
+	born := t.born.Load()
+	var list []*aloneCall
+	w.mu.Lock()
+	for _, c := range w.recent {
+		if c.Tenant == tenant && c.born != born {
+			list = append(list, c)
+		}
+	}
+	for _, c := range w.mine {
+		if c.Tenant == tenant && c.born != born && c.ended != nil {
+			list = append(list, &aloneCall{myCall: *c})
+		}
+	}
+	w.mu.Unlock()
+	for len(list) > 0 {
+		n := min(len(list), toldAtOnce)
+		if r.adopt(ctx, list[:n]) != nil {
+			return false
+		}
+		list = list[n:]
 	}
 	return true
 }
@@ -99,16 +173,22 @@ func (r *Redis) patiently(ctx context.Context, do func(context.Context) error) e
 
 type leading struct{}
 
+// passing lets a call through while no others are.
+type passing struct{}
+
 // untold are calls that Redis has to hear of; done ends the outage, where there
 // are none.
-func (w *away) untold() (batch []*aloneCall, done bool) {
+func (w *away) untold(since int64, now time.Time) (batch []*aloneCall, done bool) {
 	w.mu.Lock()
 	a := w.alone
 	w.mu.Unlock()
 	if a != nil {
 		a.mu.Lock()
-		for _, c := range a.order {
-			if !c.told && len(batch) < 10*toldAtOnce {
+		for a.toldTo < len(a.order) && a.order[a.toldTo].told {
+			a.toldTo++
+		}
+		for i := a.toldTo; i < len(a.order) && len(batch) < 10*toldAtOnce; i++ {
+			if c := a.order[i]; !c.told {
 				batch = append(batch, c)
 			}
 		}
@@ -117,15 +197,16 @@ func (w *away) untold() (batch []*aloneCall, done bool) {
 	if len(batch) > 0 {
 		return batch, false
 	}
-	return nil, w.over(a)
+	return nil, w.over(a, since, now)
 }
 
-// over ends the outage if nothing is left to tell.
-func (w *away) over(a *alone) bool {
+// over ends the outage if nothing is left to tell. What the process may grant
+// stays bounded by its share until all others have told what they granted.
+func (w *away) over(a *alone, since int64, now time.Time) bool {
 	if a != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, c := range a.order {
+		for _, c := range a.order[a.toldTo:] {
 			if !c.told {
 				return false
 			}
@@ -144,7 +225,10 @@ func (w *away) over(a *alone) bool {
 			}
 		}
 	}
-	w.alone, w.since = nil, time.Time{}
+	if a != nil && a.parts > 1 && w.out.Load() {
+		w.bound, a.backAt, a.backSince = a, now, since
+	}
+	w.alone, w.since, w.backAt = nil, time.Time{}, now
 	w.failures.Store(0)
 	if w.out.CompareAndSwap(true, false) {
 		w.log.Info("redis is back")
@@ -160,60 +244,6 @@ func sameTenant(batch []*aloneCall) int {
 	return n
 }
 
-// adopt tells Redis of calls of one tenant that this process admitted by itself.
-func (r *Redis) adopt(ctx context.Context, batch []*aloneCall) error {
-	t := r.tenant(batch[0].Tenant)
-	var p packer
-	p.count(len(batch))
-	names := map[[2]string]string{}
-	w := &r.away
-	w.mu.Lock()
-	guard := &w.telling
-	if w.alone != nil {
-		guard = &w.alone.mu
-	}
-	w.mu.Unlock()
-	ended := make([]*pendingEnd, len(batch))
-	for i, c := range batch {
-		guard.Lock()
-		ended[i] = c.ended
-		guard.Unlock()
-		e := toldEntry{id: c.ID, recent: true}
-		if c := ended[i]; c != nil {
-			e.phase, e.back, e.figures = c.as, c.settlement.GiveBackRequest, packFigures(&c.settlement.Actual)
-			e.recent = r.now().Sub(c.at) < booksLag
-		}
-		if err := r.writeEntry(&p, e, &c.Reservation, 0, c.forget, names); err != nil {
-			return err
-		}
-	}
-	err := r.patiently(ctx, func(ctx context.Context) error {
-		got, err := r.run(ctx, batch[0].Tenant, t, func(int64) asked {
-			q := r.about(t, farAdopt, uuid.Nil, p)
-			q.ledger = func(suffix, field string) string { return names[[2]string{suffix, field}] }
-			return q
-		})
-		if err == nil {
-			if due := got.int(); due != 0 {
-				r.owes(t, due)
-			}
-			t.born.Store(got.int())
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	guard.Lock()
-	defer guard.Unlock()
-	for i, c := range batch {
-		if c.told = true; ended[i] == nil && c.ended != nil {
-			w.owe(*c.ended)
-		}
-	}
-	return nil
-}
-
 // settlePending tells the outcomes of calls that Redis knows. One that it does not
 // know, or knows otherwise, is left as it is.
 func (r *Redis) settlePending(ctx context.Context) bool {
@@ -224,7 +254,10 @@ func (r *Redis) settlePending(ctx context.Context) bool {
 	w.mu.Unlock()
 	for i, e := range list {
 		err := r.patiently(ctx, func(ctx context.Context) error {
-			_, err := r.endThere(ctx, e.tenant, e.id, e.as, e.settlement)
+			_, born, err := r.endThere(ctx, e.tenant, e.id, e.as, e.settlement)
+			if err == nil {
+				w.finished(e, born)
+			}
 			return err
 		})
 		if isAway(err) {

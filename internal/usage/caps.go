@@ -41,17 +41,25 @@ func NewBooks(db *postgres.DB, instance uuid.UUID, tail []Ended) *Books {
 // charged to is 0. Totals and committed numbers are read as of one instant, so
 // that an event is in the one or in the other. Unavailable if Postgres is out.
 func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.WindowKey) ([]limits.Total, error) {
-	var totals []limits.Total
+	totals, _, err := b.Read(ctx, tenant, keys)
+	return totals, err
+}
+
+// Read is CapTotals, with what stands for its instant: Postgres's own words for
+// the snapshot.
+func (b *Books) Read(ctx context.Context, tenant uuid.UUID, keys []limits.WindowKey) (totals []limits.Total, reading string, err error) {
 	var done numbers
-	err := b.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+	err = b.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
 		if totals, err = capTotals(ctx, tx, tenant, keys); err != nil {
 			return err
 		}
-		done, err = committedNumbers(ctx, tx, b.instance, ShardOf(tenant))
-		return err
+		if done, err = committedNumbers(ctx, tx, b.instance, ShardOf(tenant)); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `select pg_current_snapshot()::text`).Scan(&reading)
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	index := make(map[windowID]int, len(keys))
 	for i, k := range keys {
@@ -65,7 +73,34 @@ func (b *Books) CapTotals(ctx context.Context, tenant uuid.UUID, keys []limits.W
 			}
 		}
 	}
-	return totals, nil
+	return totals, reading, nil
+}
+
+// Held are those of the calls whose terminal events were committed before a
+// reading. Unavailable if Postgres is out.
+func (b *Books) Held(ctx context.Context, tenant uuid.UUID, reading string, calls []uuid.UUID) (held []uuid.UUID, err error) {
+	days := make([]time.Time, len(calls))
+	for i, c := range calls {
+		days[i] = partition(c)
+	}
+	err = b.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		// A row tells 32 bits of the transaction that stored it; the rest is that
+		// of the snapshot's, which is at most 2^31 away.
+		rows, err := tx.Query(ctx, `
+			with reading as (select $4::pg_snapshot as r, pg_snapshot_xmax($4::pg_snapshot)::text::bigint as top),
+			found as (
+				select e.event_id, r.r, r.top + ((e.xmin::text::bigint - r.top) << 32 >> 32) as stored
+				from usage_events e cross join reading r
+				where e.tenant_id = $1 and e.day_utc = any ($2::date[]) and e.event_id = any ($3)
+			)
+			select event_id from found where pg_visible_in_snapshot(stored::text::xid8, r)`, tenant, days, calls, reading)
+		if err != nil {
+			return err
+		}
+		held, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		return err
+	})
+	return held, err
 }
 
 // windowID is a window as the books name it.

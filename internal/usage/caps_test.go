@@ -87,3 +87,48 @@ func TestCapsAreUnknownWhileTheDatabaseIsOut(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+func TestAReadingOfTheBooksHeldExactlyTheCallsOfItsTotals(t *testing.T) {
+	t.Parallel()
+	db, nats, tenant := postgrestest.New(t), queuetest.New(t), id.New()
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, nats.Connect(), db.App)
+	for range 3 { // whose transactions overlap
+		working(t, nats.Connect(), db.Worker)
+	}
+	b := NewBooks(db.App, s.Instance(), nil)
+	one := call(tenant, time.Now())
+	var calls []uuid.UUID
+	type reading struct {
+		total int64
+		of    string
+	}
+	var readings []reading
+	read := func() {
+		totals, of, err := b.Read(t.Context(), tenant, windowsOf(one))
+		must(t, err)
+		readings = append(readings, reading{totals[1].Amount, of})
+	}
+	for n := range 400 {
+		e := call(tenant, one.StartedAt)
+		must(t, s.Admit(admission(e)))
+		must(t, s.Finish(&e))
+		if calls = append(calls, e.ID); n%20 == 0 {
+			read()
+		}
+	}
+	for !p.spool.progress().drained() {
+		read()
+	}
+	read()
+	for i, r := range readings {
+		held, err := b.Held(t.Context(), tenant, r.of, calls)
+		must(t, err)
+		if int64(10*len(held)) != r.total {
+			t.Fatalf("reading %d (%s) told %d tokens, and held %d calls of 10", i, r.of, r.total, len(held))
+		}
+	}
+	if last := readings[len(readings)-1]; last.total != 4000 {
+		t.Fatalf("400 calls of 10 tokens spent %d", last.total)
+	}
+}

@@ -57,6 +57,10 @@ func chargePico(rates []Rate, c limits.Cost, test bool) int64 {
 		return 0
 	}
 	sum, _ := Charge(rates, c)
+	return pico(sum)
+}
+
+func pico(sum money.Pico) int64 {
 	if n := sum.Big(); n.IsInt64() {
 		return min(n.Int64(), limits.MaxPico)
 	}

@@ -2,10 +2,12 @@ package usage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"weir/internal/fault"
 	"weir/internal/limits"
 )
 
@@ -33,11 +35,7 @@ func (m *Meter) Run(ctx context.Context) error {
 // Sweep is one round of Run.
 func (m *Meter) Sweep() {
 	now := m.now()
-	m.mu.Lock()
-	lapsed := m.early
-	m.early = nil
-	m.mu.Unlock()
-	for _, r := range append(lapsed, m.limiter.Expire(now)...) {
+	for _, r := range append(m.dueAgain(now), m.limiter.Expire(now)...) {
 		m.lapse(r, now)
 	}
 	m.mu.Lock()
@@ -54,21 +52,77 @@ func (m *Meter) Sweep() {
 	}
 }
 
+// lapsed is a reservation that ran out, and that this process does not know.
+type lapsed struct {
+	limits.Reservation
+	again time.Time // when to look at it again
+}
+
+func (m *Meter) dueAgain(now time.Time) (due []limits.Reservation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.early = slices.DeleteFunc(m.early, func(l lapsed) bool {
+		if l.again.After(now) {
+			return false
+		}
+		due = append(due, l.Reservation)
+		return true
+	})
+	return due
+}
+
 // lapse writes that a reservation expired. One that is still being admitted
 // comes back in the next round.
 func (m *Meter) lapse(r limits.Reservation, now time.Time) {
 	m.mu.Lock()
 	c := m.calls[r.ID]
-	if c == nil && now.Sub(r.ExpiresAt) < time.Minute {
-		m.early = append(m.early, r)
-	}
+	pending := m.tail[r.ID]
 	m.mu.Unlock()
-	if c == nil {
-		return
+	switch {
+	case c != nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		m.expire(c, now)
+	case pending || now.Sub(r.ExpiresAt) < unknownFor:
+		m.lookAgain(r, now.Add(sweepEvery))
+	default:
+		if err := m.disown(context.Background(), r); err != nil {
+			m.lookAgain(r, now.Add(unknownFor/6))
+		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m.expire(c, now)
+}
+
+// unknownFor is how long after its end a reservation may turn out to be known.
+const unknownFor = time.Minute
+
+func (m *Meter) lookAgain(r limits.Reservation, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.early = append(m.early, lapsed{r, at})
+}
+
+// disown corrects what the engine was charged by a reservation without an open
+// admission: to what its event says, which an earlier life wrote, or to nothing
+// where the call was never let through, because the engine's answer was lost.
+func (m *Meter) disown(ctx context.Context, r limits.Reservation) error {
+	e, err := m.past.EventByID(ctx, r.Tenant, r.ID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		_, err = m.limiter.Cancel(ctx, r.Tenant, r.ID)
+	case err == nil && !e.admitted():
+		return nil
+	case err == nil:
+		a := Admission{Event: e, Reservation: r}
+		actual := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
+		if a.spends() {
+			actual.ChargePico = pico(e.Charge)
+		}
+		_, err = m.limiter.Settle(ctx, r.Tenant, r.ID, limits.Settlement{Actual: actual, GiveBackRequest: e.Requests == 0})
+	}
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
 }
 
 // expire writes the event that says expired, unless the call has an event. The

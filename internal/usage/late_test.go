@@ -131,3 +131,33 @@ func TestACallThatComesAgainIsOneEventAlsoAfterARestart(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 }
+
+func TestAReservationThatNobodyWasToldOfIsGivenBackAfterItRanOut(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	reserve := func() limits.Reservation {
+		d, err := m.engine.Reserve(t.Context(), limits.Request{
+			Tenant: m.tenant, Model: "gpt-4o", Plan: []*limits.Set{limits.Compile(m.plan)}, Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 500}}, TTL: time.Minute,
+		})
+		must(t, err)
+		return d.Reservation
+	}
+	reserve() // whose answer was lost
+	ended := reserve()
+	e := call(m.tenant, m.clock.now()) // as an earlier life ended it
+	e.ID, e.Tokens, e.Charges = ended.ID, limits.Tokens{Input: 70}, ended.ChargesAt(limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 70}})
+	must(t, m.spool.Admit(Admission{Event: e, Reservation: ended}))
+	must(t, m.spool.Finish(&e))
+	m.drain()
+
+	m.clock.advance(time.Minute + time.Second)
+	m.meter.Sweep()
+	if m.day() != 1000 {
+		t.Fatalf("the cap holds %d: their admissions may be on their way", m.day())
+	}
+	m.clock.advance(time.Minute)
+	m.meter.Sweep()
+	if m.day() != 70 {
+		t.Fatalf("the cap holds %d, the books 70", m.day())
+	}
+}

@@ -39,9 +39,9 @@ type Meter struct {
 
 	mu      sync.Mutex
 	calls   map[uuid.UUID]*metered
-	tail    map[uuid.UUID]bool   // ended before the start, perhaps not in the books yet
-	early   []limits.Reservation // ran out before their admission was written
-	backlog []*Event             // finished while the spool could not be written
+	tail    map[uuid.UUID]bool // ended before the start, perhaps not in the books yet
+	early   []lapsed           // not known, or not yet
+	backlog []*Event           // finished while the spool could not be written
 }
 
 // metered is one admitted call that is open, or whose outcome is remembered.
