@@ -19,6 +19,8 @@ const (
 	maxLimits   = 100       // in one set
 	maxModels   = 50        // patterns in one limit
 	maxPattern  = 200       // bytes in one pattern
+
+	maxRefill = 365 * 24 * 60 // minutes until a burst is full again: a wait for it can be told
 )
 
 var counted = []Dimension{DimensionRequests, DimensionTokens, DimensionInputTokens, DimensionOutputTokens, DimensionUnits}
@@ -150,6 +152,8 @@ func (c *checker) amounts(l Limit) {
 		c.add("/burst", "not_allowed", "An amount of 0 admits nothing, so it has no burst.")
 	case l.Burst < l.Amount || l.Burst > maxBucket:
 		c.add("/burst", "out_of_range", "Must be at least the amount and at most %s.", grouped(maxBucket))
+	case l.Burst > l.Amount*maxRefill:
+		c.add("/burst", "out_of_range", "Must be at most %s, which refill in a year.", grouped(l.Amount*maxRefill))
 	}
 }
 

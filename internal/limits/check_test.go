@@ -49,6 +49,8 @@ func TestCheckNamesTheMemberAndTheReason(t *testing.T) {
 		"negative":                 {minute(func(l *Limit) { l.Amount = -1 }), "/limits/0/amount out_of_range"},
 		"burst":                    {minute(func(l *Limit) { l.Burst = 100 }), ""},
 		"burst below amount":       {minute(func(l *Limit) { l.Burst = 99 }), "/limits/0/burst out_of_range"},
+		"burst of a year":          {minute(func(l *Limit) { l.Amount, l.Burst = 1, 525_600 }), ""},
+		"burst of centuries":       {minute(func(l *Limit) { l.Amount, l.Burst = 1, 525_601 }), "/limits/0/burst out_of_range"},
 		"burst of a day":           {day(func(l *Limit) { l.Burst = 100 }), "/limits/0/burst not_allowed"},
 		"burst of nothing":         {minute(func(l *Limit) { l.Amount, l.Burst = 0, 5 }), "/limits/0/burst not_allowed"},
 		"sliding":                  {minute(func(l *Limit) { l.Policy = PolicySliding }), ""},

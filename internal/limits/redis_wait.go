@@ -97,7 +97,27 @@ func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, 
 		if d.At.UnixMicro() >= until.of(d.ProviderFull) || !q.patient(d, until) {
 			return d, nil
 		}
+		q.stand()
 	}
+}
+
+// stand is Memory's.
+func (q *farAsk) stand() {
+	at := q.places()
+	q.t.line.Lock()
+	moved := !slices.Equal(q.self.places, at)
+	q.self.places = at
+	q.t.line.Unlock()
+	if moved {
+		q.t.wake()
+	}
+}
+
+func (q *farAsk) places() (list []place) {
+	for _, c := range q.refusing {
+		list = append(list, place{c.id, c.cost})
+	}
+	return list
 }
 
 // sleep is how long to wait before looking again.
@@ -139,10 +159,7 @@ func (q *farAsk) join(req *Request, d Decision, until patience) bool {
 	if mine >= maxWaitersOfCustomer || len(q.t.waiting) >= maxWaitersOfTenant {
 		return false
 	}
-	q.self = &waiter{customer: req.Customer, wake: make(chan struct{}, 1)}
-	for _, c := range q.refusing {
-		q.self.places = append(q.self.places, place{c.id, c.cost})
-	}
+	q.self = &waiter{customer: req.Customer, places: q.places(), wake: make(chan struct{}, 1)}
 	q.t.waiting = append(q.t.waiting, q.self)
 	return true
 }

@@ -18,7 +18,8 @@ const (
 const MaxWait = 60 * time.Second
 
 // waiter is a call that waits for room. It holds nothing but its place in line
-// at each ledger that refused it: whoever comes later leaves room for it there.
+// at each ledger that refused it last: whoever comes later leaves room for it
+// there.
 type waiter struct {
 	customer uuid.UUID
 	places   []place
@@ -72,12 +73,12 @@ func (w *work) patient(r *Request, d decision, until patience) bool {
 	return w.self != nil || mine < maxWaitersOfCustomer && len(w.t.waiting) < maxWaitersOfTenant
 }
 
-// refusing are the charges that refuse a call.
-func (w *work) refusing() (list []*charge) {
+// places are what a call asks of the ledgers that refuse it.
+func (w *work) places() (list []place) {
 	for _, s := range []span{w.plan, w.chosen} {
 		for i := s.from; i < s.to; i++ {
 			if c := &w.list[i]; c.refuses && !c.rule.shadow {
-				list = append(list, c)
+				list = append(list, place{c.id, c.cost})
 			}
 		}
 	}
@@ -103,10 +104,7 @@ func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*wo
 	if !w.patient(r, d, until) {
 		return w, d, nil
 	}
-	t, self := w.t, &waiter{customer: r.Customer, wake: make(chan struct{}, 1)}
-	for _, c := range w.refusing() {
-		self.places = append(self.places, place{c.id, c.cost})
-	}
+	t, self := w.t, &waiter{customer: r.Customer, places: w.places(), wake: make(chan struct{}, 1)}
 	t.waiting = append(t.waiting, self)
 	w.self = self
 	for w.patient(r, d, until) && w.at.micros < until.of(d.providerFull) {
@@ -124,6 +122,9 @@ func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*wo
 			defer t.mu.Unlock()
 			t.leave(self)
 			return nil, d, err
+		}
+		if !d.admitted && !d.again {
+			t.stand(self, w.places())
 		}
 	}
 	t.leave(self)
@@ -155,6 +156,15 @@ func (w *work) ahead(id ident) (all sum) {
 		}
 	}
 	return all
+}
+
+// stand moves a waiter to the ledgers that refuse it now; there it is before
+// whoever came later.
+func (t *tenant) stand(o *waiter, at []place) {
+	if !slices.Equal(o.places, at) {
+		o.places = at
+		t.wake()
+	}
 }
 
 // leave takes a waiter out of the line.

@@ -71,8 +71,11 @@ func binding(states []limits.State, match func(limits.State) bool) (best limits.
 }
 
 // tighter compares shares by cross multiplication in floating point: an order
-// for display, not a figure.
+// for display, not a figure. Nothing is tighter than a limit that admits nothing.
 func tighter(a, b limits.State) bool {
+	if ceiling(a) == 0 || ceiling(b) == 0 {
+		return ceiling(b) != 0
+	}
 	return float64(a.Remaining)*float64(ceiling(b)) < float64(b.Remaining)*float64(ceiling(a))
 }
 
@@ -127,11 +130,17 @@ func leftItem(name string, s limits.State) string {
 	case s.RetryAfter > 0:
 		return item + fmt.Sprintf(";t=%d", seconds(s.RetryAfter))
 	case s.Limit.Policy == limits.PolicyBucket && s.Full > 0 && s.Limit.Amount > 0:
-		return item + fmt.Sprintf(";t=%d", seconds(min(s.Full, time.Minute/time.Duration(s.Limit.Amount))))
+		return item + fmt.Sprintf(";t=%d", seconds(min(s.Full, permits(s.Debt+1, s.Limit.Amount))))
 	case s.Full > 0:
 		return item + fmt.Sprintf(";t=%d", seconds(s.Full))
 	}
 	return item
+}
+
+// permits is how long n of them take at so many a minute, at most: in floating
+// point, since it is told in whole seconds.
+func permits(n, perMinute int64) time.Duration {
+	return time.Duration(float64(n) / float64(perMinute) * float64(time.Minute))
 }
 
 // Duration writes a reset as OpenAI does: 6m0s, 1s, 230ms, rounded up to the

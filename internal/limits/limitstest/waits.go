@@ -105,6 +105,22 @@ var waits = []guarantee{
 		other := b.limit(limits.DimensionTokens, limits.WindowDay, 60)
 		b.admitted([]limits.Limit{other}, 1) // another ledger has another line
 	}},
+	{"WhoeverWaitsStandsInLineAtTheLimitThatBindsNow", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		short, slots := b.limit(limits.DimensionTokens, limits.WindowMinute, 60), b.limit(limits.DimensionConcurrency, limits.WindowNone, 1)
+		b.admitted([]limits.Limit{short}, 60)
+		first := b.waits(t.Context(), 10, time.Minute, short, slots)
+		b.clock.Sleepers(t, 1)
+		r := b.admitted([]limits.Limit{slots}, 1) // by a key without the other limit
+		b.clock.Move(10 * time.Second)            // now it is the slot that the first lacks
+		b.clock.Sleepers(t, 1)
+		second := b.waits(t.Context(), 1, time.Minute, slots)
+		b.clock.Sleepers(t, 2)
+		b.settled(r, 1)
+		d := first.wants(true)
+		b.settled(d.Reservation, 1)
+		second.wants(true)
+	}},
 	{"WhatIsGivenBackGoesToThoseWhoWait", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		slots := b.limit(limits.DimensionConcurrency, limits.WindowNone, 1)
