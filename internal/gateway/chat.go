@@ -23,7 +23,7 @@ func (s *Server) chat(k *caller) error {
 	if err != nil {
 		return err
 	}
-	routes, all, err := s.routesFor(k, call.model)
+	to, err := s.routesFor(k, call.model)
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,9 @@ func (s *Server) chat(k *caller) error {
 		RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 		Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 		Kind: "chat", Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
-		Test:     routes[0].Endpoint.Provider.Practice,
+		Test:     to.free[0].Endpoint.Provider.Practice,
 		Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
-		Plan: k.who.Plan(k.contract), Candidates: candidates(routes, call.model), Estimate: estimate, TTL: s.Timeouts.Total + reservationMargin,
+		Plan: k.who.Plan(k.contract), Candidates: candidates(to.free, call.model), Estimate: estimate, TTL: s.Timeouts.Total + reservationMargin,
 	})
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Server) chat(k *caller) error {
 	if !d.Admitted {
 		return &refused{d, call.model}
 	}
-	x := &exchange{s: s, k: k, call: call, route: routes[d.Candidate], all: all, reservation: d.Reservation.ID, estimate: estimate, started: d.At}
+	x := &exchange{s: s, k: k, call: call, route: to.free[d.Candidate], all: to.all, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, started: d.At}
 	return x.run()
 }
 
@@ -54,6 +54,7 @@ type exchange struct {
 	call        chatCall
 	route       tenants.Route
 	all         []tenants.Route // that serve the model, those that cool included
+	probe       bool            // the route cools, and the call finds out whether it still has to
 	reservation uuid.UUID
 	estimate    limits.Cost
 	started     time.Time

@@ -24,6 +24,7 @@ type health struct {
 	learned map[healthID]time.Time // when something was last stored
 	busy    map[healthID]bool      // a success is being stored
 	failing map[healthID]bool      // models, by tenant, that failed last
+	tried   map[healthID]time.Time // when a call last asked to try what cools
 }
 
 type healthID struct {
@@ -36,7 +37,7 @@ type healthID struct {
 const mostNewer = 10_000
 
 func newHealth() *health {
-	return &health{newer: map[healthID]tenants.KeyHealth{}, learned: map[healthID]time.Time{}, busy: map[healthID]bool{}, failing: map[healthID]bool{}}
+	return &health{newer: map[healthID]tenants.KeyHealth{}, learned: map[healthID]time.Time{}, busy: map[healthID]bool{}, failing: map[healthID]bool{}, tried: map[healthID]time.Time{}}
 }
 
 func (h *health) note(list []tenants.KeyHealth) {
@@ -151,7 +152,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 	}
 	f := limits.Failure{
 		Sent: x.started, At: now, Status: said.status, Wait: said.wait, Message: said.message, Detail: said.detail,
-		Daily: x.daily(said.daily), Zone: x.route.Key.Zone, Local: x.route.Local,
+		Daily: x.daily(said.daily), Zone: x.route.Key.Zone, Local: x.route.Local, Probe: x.probe,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
 	defer cancel()

@@ -8,33 +8,44 @@ import (
 	"weir/internal/tenants"
 )
 
-// routesFor are the provider keys that serve a model for this caller: those to
-// try, in order, and all of them, those that cool included. A test key reaches
-// the practice provider only. A model that no key of the tenant has is NotFound;
+// routes are the provider keys that serve a model for a caller.
+type routes struct {
+	free  []tenants.Route // to try, in order
+	all   []tenants.Route // those that cool included
+	probe bool            // the one to try cools: a failure begins its bench anew
+}
+
+// routesFor are the provider keys that serve a model for this caller. Where all
+// of them cool by a guess, a call now and then tries one. A test key reaches the
+// practice provider only. A model that no key of the tenant has is NotFound;
 // one whose keys were all refused by their provider is Upstream
 // upstream_auth_failed; one whose keys all cool is Unavailable
 // provider_capacity.
-func (s *Server) routesFor(k *caller, model string) (free, all []tenants.Route, err error) {
-	if all, err = s.usableRoutes(k, model); err != nil {
-		return nil, nil, err
+func (s *Server) routesFor(k *caller, model string) (to routes, err error) {
+	if to.all, err = s.usableRoutes(k, model); err != nil {
+		return routes{}, err
 	}
 	now := s.Now()
 	refused := 0
-	for _, r := range all {
+	for _, r := range to.all {
 		switch b, cools := s.health.of(r.Key, model).Cools(model, now); {
 		case !cools:
-			free = append(free, r)
+			to.free = append(to.free, r)
 		case b.Source == limits.BenchAuth:
 			refused++
 		}
 	}
 	switch {
-	case len(free) > 0:
-		return free, all, nil
-	case refused == len(all):
-		return nil, nil, refusedKeys(model)
+	case len(to.free) > 0:
+		return to, nil
+	case refused == len(to.all):
+		return routes{}, refusedKeys(model)
 	}
-	return nil, nil, s.capacity(all, model)
+	if r, probe, ok := s.trial(k.ctx, k.who.Tenant.ID, to.all, model); ok {
+		to.free, to.probe = []tenants.Route{r}, probe
+		return to, nil
+	}
+	return routes{}, s.capacity(to.all, model)
 }
 
 // usableRoutes are the keys that serve a model and that their provider accepts,
