@@ -41,17 +41,19 @@ type rule struct {
 	id       ident // of name
 	amount   int64
 	ceiling  int64
-	weights  [len(allClasses)]int64
 	*facts
 }
 
+// facts are what few decisions need of a rule, kept apart so that rules are
+// close together.
 type facts struct {
-	set    *Set // nil: it is in none
-	place  int  // in its set
-	zone   *time.Location
-	name   string // of the ledger, or what the names of its ledgers begin with
-	others ident  // the ledger of those beyond the bound on names
-	limit  Limit
+	weights [len(allClasses)]int64
+	set     *Set // nil: it is in none
+	place   int  // in its set
+	zone    *time.Location
+	name    string // of the ledger, or what the names of its ledgers begin with
+	others  ident  // the ledger of those beyond the bound on names
+	limit   Limit
 }
 
 // counts is a dimension in a byte.

@@ -4,7 +4,7 @@ package limits
 // them cost the garbage collector nothing. A value stays where it is until it is
 // given back.
 type slab[T any] struct {
-	chunks [][]T
+	chunks []*[chunkLen]T
 	n      uint32 // places ever taken
 	free   []uint32
 }
@@ -14,7 +14,7 @@ const (
 	chunkLen  = 1 << chunkBits
 )
 
-func (s *slab[T]) at(i uint32) *T { return &s.chunks[i>>chunkBits][i&(chunkLen-1)] }
+func (s *slab[T]) at(i uint32) *T { return &s.chunks[i>>chunkBits][i%chunkLen] }
 
 // peek is the value at a place that may not be there.
 func (s *slab[T]) peek(i uint32) *T {
@@ -32,7 +32,7 @@ func (s *slab[T]) take() uint32 {
 		return i
 	}
 	if int(s.n>>chunkBits) == len(s.chunks) {
-		s.chunks = append(s.chunks, make([]T, chunkLen))
+		s.chunks = append(s.chunks, new([chunkLen]T))
 	}
 	s.n++
 	return s.n - 1

@@ -42,6 +42,7 @@ type work struct {
 	id          uuid.UUID // of the reservation that was made
 	self        *waiter   // of a call that waits
 	moves       bool      // it is admitted already, and stands in no line
+	makes       bool      // some ledger was made for it
 }
 
 type span struct{ from, to int }
@@ -78,11 +79,12 @@ func (m *Memory) home(u uuid.UUID, plan []*Set) *tenant {
 
 // done gives back what was made for this decision and not kept.
 func (w *work) done() {
-	for i := range w.list {
+	for i := 0; i < len(w.list) && w.makes; i++ {
 		if c := &w.list[i]; c.made {
 			w.t.give(c.ref)
 		}
 	}
+	w.makes = false
 	w.list, w.windows, w.scopes, w.pending, w.verdict = w.list[:0], w.windows[:0], 0, 0, verdict{}
 }
 
@@ -275,7 +277,7 @@ func (w *work) make(c *charge) bool {
 			return false
 		}
 	}
-	c.ref, c.made = w.t.fresh(c.rule, c.id, &w.at), true
+	c.ref, c.made, w.makes = w.t.fresh(c.rule, c.id, &w.at), true, true
 	return true
 }
 
