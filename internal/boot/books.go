@@ -23,7 +23,7 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 		a.log.Error("spool damaged", "file", d.File, "offset", d.Offset, "reason", d.Reason, "kept", d.Kept)
 	}
 	started := a.now()
-	ended, alive, err := usage.CloseOpen(spool, rec.Open, started)
+	ended, alive, err := usage.CloseOpen(spool, rec.Open, a.cfg.RedisURL != "", started)
 	if err != nil {
 		return nil, err
 	}

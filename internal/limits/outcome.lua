@@ -81,9 +81,10 @@ local function ended()
   open = open - 1
 end
 
--- 1 settle or cancel: the phase, whether the request is given back, the figures.
+-- 1 settle or cancel: the phase, whether the request is given back, the figures,
+-- and the process that tells of it from now on.
 if what == 1 then
-  local as, back, figures = take('<BBBc0', ask, rest)
+  local as, back, figures, owner = take('<BBBc0Bc0', ask, rest)
   local r, s = load(id)
   if not r then return answer(5) end
   local is_first, same = false, true
@@ -99,7 +100,7 @@ if what == 1 then
     else
       r[10] = 1
     end
-    r[1], r[11], r[12] = as, figures, back
+    r[1], r[11], r[12], r[19] = as, figures, back, owner
     if r[18] < micros + 60000000 then r[18] = micros + 60000000 end
     local v, requests = figures_of(figures), back == 1 and 0 or r[5]
     for _, h in ipairs(r[17]) do

@@ -59,6 +59,11 @@ func (r *Redis) adopt(ctx context.Context, batch []*aloneCall) error {
 	if err != nil {
 		return err
 	}
+	for i, c := range batch {
+		if ended[i] == nil {
+			r.keepAgain(ctx, []*myCall{&c.myCall})
+		}
+	}
 	guard.Lock()
 	defer guard.Unlock()
 	for i, c := range batch {

@@ -45,6 +45,7 @@ type myCall struct {
 	Reservation
 	forget bool
 	ended  *pendingEnd // while Redis was out
+	note   string      // kept with it (Keep)
 	born   int64       // since when the Redis that knows it has lost nothing; 0: none does
 }
 
@@ -67,7 +68,7 @@ const (
 	// in a row it has to answer in time, mostProbes where it keeps failing.
 	probeEvery  = 50 * time.Millisecond
 	leastProbes = 2
-	mostProbes  = 64
+	mostProbes  = 16
 	relapse     = 10 * time.Second
 	mostSights  = 200_000
 )
@@ -216,6 +217,17 @@ func (w *away) reserved(r *Reservation, forget bool, born int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mine[r.ID] = &myCall{Reservation: *r, forget: forget, born: born}
+}
+
+// restoreLater notes open reservations of an earlier life that Redis is to know.
+func (w *away) restoreLater(t *farTenant, list []Reservation) {
+	t.losses.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range list {
+		w.mine[o.ID] = &myCall{Reservation: o}
+	}
+	w.emptied = true
 }
 
 func (w *away) forget(id uuid.UUID) {

@@ -65,14 +65,17 @@ func (r *Redis) handOut(tenant uuid.UUID, t *farTenant, now time.Time) (list []R
 	return list, a.int(), a.err
 }
 
-// Restore is Memory's, on Redis.
+// Restore is Memory's, on Redis. While that is out, it is done once it is back.
 func (r *Redis) Restore(ctx context.Context, open []Reservation) error {
 	byTenant := map[uuid.UUID][]Reservation{}
 	for _, o := range open {
 		byTenant[o.Tenant] = append(byTenant[o.Tenant], o)
 	}
 	for tenant, list := range byTenant {
-		if err := r.restore(ctx, tenant, list, 0); err != nil {
+		err := r.restore(ctx, tenant, list, 0)
+		if isAway(err) {
+			r.away.restoreLater(r.tenant(tenant), list)
+		} else if err != nil {
 			return err
 		}
 	}

@@ -67,6 +67,7 @@ func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s 
 	p.byte(int(as))
 	p.flag(s.GiveBackRequest)
 	p.str(packFigures(&s.Actual))
+	p.str(r.owner)
 	a, err := r.exec(ctx, r.about(t, farEnd, id, p), nil, r.at())
 	if err != nil {
 		return Outcome{}, 0, err
@@ -90,6 +91,13 @@ func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s 
 }
 
 func (c *farCall) outcome(a *answer) Outcome {
+	o := c.ends()
+	o.States = c.tell(a)
+	return o
+}
+
+// ends is the outcome, without the state of ledgers.
+func (c *farCall) ends() Outcome {
 	requests := c.requests
 	if c.withRequest {
 		requests = 0
@@ -103,7 +111,6 @@ func (c *farCall) outcome(a *answer) Outcome {
 			o.Charges = append(o.Charges, h.charged(&o))
 		}
 	}
-	o.States = c.tell(a)
 	return o
 }
 

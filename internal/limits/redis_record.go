@@ -20,6 +20,7 @@ type farCall struct {
 	definitions                   []string
 	reservationID, reservationTen uuid.UUID
 	once                          Once
+	owner                         string // who tells of its end
 }
 
 // farHold is a hold of it.
@@ -50,7 +51,7 @@ func (r *Redis) record(from *unpacker, tenant, id uuid.UUID) farCall {
 	c.actual = a.text()
 	a.text() // how the last attempt ended
 	c.model, c.user = a.text(), a.text()
-	a.text() // who tells of its end
+	c.owner = a.text()
 	if once := a.text(); len(once) == 32 {
 		c.once = Once{idOf(once[:16]), idOf(once[16:])}
 	}

@@ -74,7 +74,7 @@ func (r *Redis) mend(ctx context.Context) bool {
 	w.mu.Unlock()
 	for u, t := range r.emptied() {
 		losses := t.losses.Load()
-		if !r.takeBack(ctx, u, t) || !r.tellAgain(ctx, u, t) {
+		if _, err := r.readings(ctx, u, nil, nil); err != nil || !r.takeBack(ctx, u, t) || !r.tellAgain(ctx, u, t) {
 			w.mu.Lock()
 			w.emptied = true
 			w.mu.Unlock()
@@ -123,6 +123,7 @@ func (r *Redis) takeBack(ctx context.Context, tenant uuid.UUID, t *farTenant) bo
 		if r.patiently(ctx, func(ctx context.Context) error { return r.restore(ctx, tenant, some, 0) }) != nil {
 			return false
 		}
+		r.keepAgain(ctx, list[:n])
 		w.known(list[:n], born)
 		list = list[n:]
 	}

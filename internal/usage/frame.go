@@ -37,6 +37,7 @@ const (
 	kindAlive      kind = 6 // nothing but its time
 	kindClean      kind = 7 // the clean stop: in a file of its own
 	kindSnapshot   kind = 8 // a snapshot of the limiter: in a file of its own
+	kindElsewhere  kind = 9 // the call is another instance's to end, or was ended there
 )
 
 // record is one record. A payload that was read is valid until the next read.

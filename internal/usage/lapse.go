@@ -50,6 +50,9 @@ func (m *Meter) Sweep() {
 	for _, e := range waiting {
 		m.finish(e)
 	}
+	if m.shared != nil {
+		m.checkOthers(now)
+	}
 }
 
 // lapsed is a reservation that ran out, and that this process does not know.
@@ -140,12 +143,12 @@ func (m *Meter) expire(c *metered, now time.Time) {
 // CloseOpen ends, at a start, what an earlier life of this spool left open and
 // nobody can end any more: every gateway call, whose connection died with the
 // process, charged with its prompt and what had been streamed by the last
-// checkpoint; and every reservation of the decision API that ran out meanwhile.
-// It returns what the books need of their events, and the reservations that
+// checkpoint; and every reservation of the decision API that ran out meanwhile,
+// unless the engine is shared: another process may have ended it. It returns what the books need of their events, and the reservations that
 // live on.
-func CloseOpen(s *Spool, open []OpenAdmission, now time.Time) (ended []Ended, alive []Admission, err error) {
+func CloseOpen(s *Spool, open []OpenAdmission, shared bool, now time.Time) (ended []Ended, alive []Admission, err error) {
 	for _, o := range open {
-		if o.Decision && o.Reservation.ExpiresAt.After(now) {
+		if o.Decision && (shared || o.Reservation.ExpiresAt.After(now)) {
 			alive = append(alive, o.Admission)
 			continue
 		}
@@ -194,11 +197,14 @@ func (m *Meter) Recovered(tail []Ended) {
 	}
 }
 
-// Restore takes back the reservations that live on from an earlier life.
+// Restore takes back the reservations that live on from an earlier life. What ran
+// out so long ago that the engine may have forgotten it is left to the books.
 func (m *Meter) Restore(ctx context.Context, alive []Admission) error {
-	list := make([]limits.Reservation, len(alive))
-	for i, a := range alive {
-		list[i] = a.Reservation
+	var list []limits.Reservation
+	for _, a := range alive {
+		if m.now().Sub(a.Reservation.ExpiresAt) < time.Hour {
+			list = append(list, a.Reservation)
+		}
 	}
 	if err := m.limiter.Restore(ctx, list); err != nil {
 		return err
@@ -206,7 +212,7 @@ func (m *Meter) Restore(ctx context.Context, alive []Admission) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range alive {
-		m.calls[a.Event.ID] = &metered{admission: a, until: a.Reservation.ExpiresAt}
+		m.calls[a.Event.ID] = &metered{admission: a, until: a.Reservation.ExpiresAt, written: true}
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type Limiter interface {
 // concurrent use.
 type Meter struct {
 	limiter Limiter
+	shared  *limits.Redis // the limiter, where other processes share it; or nil
 	spool   *Spool
 	past    pastEvents
 	log     *slog.Logger
@@ -54,7 +55,10 @@ type metered struct {
 	late      bool
 	actual    limits.Cost
 	until     time.Time // when it expires, as last extended
+	written   bool      // its admission is in this spool
+	foreign   bool      // another process admitted it
 	forgetAt  time.Time // guarded by the meter's lock
+	checkAt   time.Time // when to ask whether another process ended it; as forgetAt
 }
 
 // Call is what a surface asks to have admitted.
@@ -85,7 +89,8 @@ type Call struct {
 
 // NewMeter makes a meter.
 func NewMeter(l Limiter, s *Spool, past pastEvents, log *slog.Logger, now func() time.Time) *Meter {
-	return &Meter{limiter: l, spool: s, past: past, log: log, now: now, calls: map[uuid.UUID]*metered{}}
+	shared, _ := l.(*limits.Redis)
+	return &Meter{limiter: l, shared: shared, spool: s, past: past, log: log, now: now, calls: map[uuid.UUID]*metered{}}
 }
 
 // maxBacklog is how many ended calls wait in memory for an unwritable spool
@@ -123,8 +128,9 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 		return limits.Decision{}, err
 	}
 	m.mu.Lock()
-	m.calls[a.Event.ID] = &metered{admission: a, until: d.ExpiresAt}
+	m.calls[a.Event.ID] = &metered{admission: a, until: d.ExpiresAt, written: true}
 	m.mu.Unlock()
+	m.share(ctx, a)
 	return d, nil
 }
 

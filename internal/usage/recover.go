@@ -115,6 +115,8 @@ func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
 		}
 	case kindEnded:
 		return s.replayEnded(seg, off, r, rec)
+	case kindElsewhere:
+		s.letGo(r.id)
 	case kindAlive:
 	default:
 		return fmt.Errorf("a record at byte %d is of a newer version", off)

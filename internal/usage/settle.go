@@ -56,16 +56,13 @@ func (m *Meter) Cancel(ctx context.Context, tenant, call uuid.UUID) (Settled, er
 }
 
 func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decide func(*metered) (limits.Outcome, error)) (Settled, error) {
-	m.mu.Lock()
-	c := m.calls[call]
-	m.mu.Unlock()
-	if c == nil || c.admission.Event.Tenant != tenant {
-		var err error
-		if c, err = m.recalled(ctx, tenant, call); err != nil {
-			return Settled{}, err
-		}
+	c, err := m.known(ctx, tenant, call)
+	if err != nil {
+		return Settled{}, err
 	}
-	c.mu.Lock()
+	if c, err = m.enter(c); err != nil {
+		return Settled{}, err
+	}
 	defer c.mu.Unlock()
 	o, err := decide(c)
 	if fault.Is(err, fault.NotFound) { // the engine has forgotten it; the event has not
@@ -80,11 +77,19 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 	if err != nil {
 		return Settled{}, err
 	}
+	if !o.First && !c.ended() && m.shared != nil && c.admission.Decision {
+		return m.endedElsewhere(ctx, c, o, r)
+	}
 	if !o.First {
 		s, err := c.again(r)
 		s.Limits = o.States
 		return s, err
 	}
+	return m.ends(c, o, r), nil
+}
+
+// ends writes the event of a call that has just ended. The call is locked.
+func (m *Meter) ends(c *metered, o limits.Outcome, r Result) Settled {
 	if o.Late {
 		m.expire(c, m.now())
 	}
@@ -93,7 +98,19 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 	c.event = &e
 	m.finish(&e)
 	m.retire(c)
-	return Settled{State: o.State, First: true, Late: o.Late, Event: e, Actual: o.Actual, Limits: o.States}, nil
+	return Settled{State: o.State, First: true, Late: o.Late, Event: e, Actual: o.Actual, Limits: o.States}
+}
+
+// known is a call that this process admitted, or that the books or the engine know
+// of. NotFound is an id that is unknown, another tenant's, or no reservation.
+func (m *Meter) known(ctx context.Context, tenant, call uuid.UUID) (*metered, error) {
+	m.mu.Lock()
+	c := m.calls[call]
+	m.mu.Unlock()
+	if c != nil && c.admission.Event.Tenant == tenant {
+		return c, nil
+	}
+	return m.recalled(ctx, tenant, call)
 }
 
 // actual is what a call took, for the limits engine: with its price where a
@@ -192,13 +209,9 @@ func correctionID(of uuid.UUID) uuid.UUID {
 // Owner is the customer of a reservation. NotFound is an id that is unknown,
 // another tenant's, or no reservation.
 func (m *Meter) Owner(ctx context.Context, tenant, call uuid.UUID) (customer uuid.UUID, err error) {
-	m.mu.Lock()
-	c := m.calls[call]
-	m.mu.Unlock()
-	if c == nil || c.admission.Event.Tenant != tenant {
-		if c, err = m.recalled(ctx, tenant, call); err != nil {
-			return uuid.Nil, err
-		}
+	c, err := m.known(ctx, tenant, call)
+	if err != nil {
+		return uuid.Nil, err
 	}
 	return c.admission.Event.Customer, nil
 }
@@ -206,11 +219,9 @@ func (m *Meter) Owner(ctx context.Context, tenant, call uuid.UUID) (customer uui
 // Extend moves the end of an open reservation to until, never nearer, and
 // returns when it ends now.
 func (m *Meter) Extend(ctx context.Context, tenant, call uuid.UUID, until time.Time) (time.Time, error) {
-	m.mu.Lock()
-	c := m.calls[call]
-	m.mu.Unlock()
-	if c == nil || c.admission.Event.Tenant != tenant {
-		return time.Time{}, noReservation()
+	c, err := m.known(ctx, tenant, call)
+	if err != nil {
+		return time.Time{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +231,9 @@ func (m *Meter) Extend(ctx context.Context, tenant, call uuid.UUID, until time.T
 	if !until.After(c.until) {
 		return c.until, nil
 	}
-	c.until = until
+	if c.until = until; !c.written {
+		return until, nil
+	}
 	return until, m.spool.Extend(call, until)
 }
 
@@ -271,7 +284,7 @@ type pastEvents interface {
 func (m *Meter) recalled(ctx context.Context, tenant, call uuid.UUID) (*metered, error) {
 	e, err := m.past.EventByID(ctx, tenant, call)
 	if fault.Is(err, fault.NotFound) {
-		return nil, m.unknown(call)
+		return m.elsewhere(ctx, tenant, call)
 	}
 	if err != nil {
 		return nil, err
@@ -346,7 +359,7 @@ func (m *Meter) unknown(call uuid.UUID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tail[call] {
-		return fault.New(fault.Unavailable, "reservation_pending", "How this reservation ended is just being stored. Try again in a second.").After(time.Second)
+		return beingStored()
 	}
 	return noReservation()
 }

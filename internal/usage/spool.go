@@ -174,6 +174,22 @@ func (s *Spool) Extend(id uuid.UUID, until time.Time) error {
 	return nil
 }
 
+// Leave notes that an open call is another instance's to end, or was ended there:
+// it has no event here. ErrNotOpen if no such call is open.
+func (s *Spool) Leave(id uuid.UUID) error {
+	b := record{kind: kindElsewhere, id: id}.frame()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[id] == nil {
+		return ErrNotOpen
+	}
+	if _, err := s.append(b, 0, 0); err != nil {
+		return err
+	}
+	s.letGo(id)
+	return nil
+}
+
 // Finish writes down how a call ended, and stamps e with where it stands. A call
 // that was admitted ends once: a second Finish is ErrNotOpen. Refusals and
 // corrections were never admitted. After an Unavailable error the call is still
@@ -220,8 +236,14 @@ func (s *Spool) hold(id uuid.UUID, o *openCall) {
 
 func (s *Spool) release(id uuid.UUID, shard int, number int64) {
 	if o := s.open[id]; o != nil {
-		o.seg.open--
 		o.seg.need[shard] = max(o.seg.need[shard], number)
+		s.letGo(id)
+	}
+}
+
+func (s *Spool) letGo(id uuid.UUID) {
+	if o := s.open[id]; o != nil {
+		o.seg.open--
 		delete(s.open, id)
 	}
 }

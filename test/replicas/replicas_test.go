@@ -63,11 +63,12 @@ const within = time.Second
 
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for begun := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > within {
-			t.Fatalf("%s: not within %s", what, within)
+	stack.Eventually(t, within, func() string {
+		if holds() {
+			return ""
 		}
-	}
+		return what
+	})
 }
 
 func TestWhatChangesInOneProcessCountsInTheOtherWithinASecond(t *testing.T) {
@@ -100,13 +101,11 @@ func TestProcessesWithoutRedisNoticeEachOther(t *testing.T) {
 	t.Parallel()
 	weir := stack.Fresh(t)
 	other := weir.Replica(t)
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	stack.Eventually(t, 30*time.Second, func() string {
 		a := other.Call(t, "GET", "/readyz", "", nil)
 		if b := weir.Call(t, "GET", "/readyz", "", nil); a.Status == 200 && string(a.Body) == string(b.Body) && len(a.Body) > 20 {
-			return
+			return ""
 		}
-		if time.Since(begun) > 30*time.Second {
-			t.Fatalf("two processes on memory say %s", a)
-		}
-	}
+		return "two processes on memory say " + a.String()
+	})
 }

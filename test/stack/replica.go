@@ -10,13 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"weir/internal/devstack/locate"
 )
 
 // Replica starts one more API process, bin/api, on the database and the bus of a
-// running stack, with more settings ("NAME=value"). It ends with the test.
+// running stack, with more settings ("NAME=value"). It ends with the test, or by
+// KillProcess.
 func (s *Stack) Replica(t testing.TB, env ...string) *Stack {
 	t.Helper()
 	bin, err := Bin()
@@ -56,19 +56,40 @@ func (s *Stack) Replica(t testing.TB, env ...string) *Stack {
 		close(r.gone)
 	}()
 	t.Cleanup(func() {
-		if err := r.Stop(); err != nil {
+		if err := r.Stop(); err != nil && !r.killed {
 			t.Error(err)
 		}
 		r.http.CloseIdleConnections()
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if addr := r.Log.readyAt(); addr != "" {
-			r.setBase("http://" + addr)
-			return r
+	Eventually(t, patience, func() string {
+		addr := r.Log.readyAt()
+		if r.ended() {
+			t.Fatalf("the replica ended before it was ready:\n%s", r.Log.Tail())
 		}
-		if r.ended() || time.Now().After(deadline) {
-			t.Fatalf("no replica is ready:\n%s", r.Log.Tail())
+		if addr == "" {
+			return "no replica is ready:\n" + r.Log.Tail()
 		}
+		r.setBase("http://" + addr)
+		return ""
+	})
+	return r
+}
+
+// KillProcess ends the process alone that Replica started, with SIGKILL.
+func (s *Stack) KillProcess(t testing.TB) {
+	t.Helper()
+	s.killed = true
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.gone
+}
+
+// Signal sends the process that Replica started a signal.
+func (s *Stack) Signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -83,12 +104,13 @@ func (l *Log) readyAt() string {
 	return ""
 }
 
-// Replicas are two API processes on one Redis and the stack's Postgres and NATS.
-func (s *Stack) Replicas(t testing.TB, redis string) [2]*Stack {
+// Replicas are two API processes on one Redis and the stack's Postgres and NATS,
+// with more settings.
+func (s *Stack) Replicas(t testing.TB, redis string, env ...string) [2]*Stack {
 	t.Helper()
 	var pair [2]*Stack
 	for i := range pair {
-		pair[i] = s.Replica(t, "REDIS_URL="+redis, "REDIS_BUDGET=5s", fmt.Sprint("API_PROCESSES=", len(pair)))
+		pair[i] = s.Replica(t, append([]string{"REDIS_URL=" + redis, "REDIS_BUDGET=5s", fmt.Sprint("API_PROCESSES=", len(pair))}, env...)...)
 	}
 	return pair
 }

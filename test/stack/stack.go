@@ -34,6 +34,8 @@ type Stack struct {
 	gone  chan struct{} // closed when cmd has ended
 	exit  error         // of cmd, once gone
 
+	killed bool // by KillProcess
+
 	mu   sync.Mutex
 	base string
 
