@@ -43,6 +43,7 @@ bench-limits: ## the limits engine against its peers, in one run
 	@scripts/setup.sh test
 	@go test -run '^$$' -bench . -skip Redis -benchtime 20000x ./internal/limits
 	@go test -run '^$$' -bench Redis -benchtime 1x ./internal/limits
+	@go test -run '^$$' -bench Reservations -benchtime 1x ./internal/boot
 
 check: ## format, vet, lint, generated code, modules
 	@scripts/check.sh

@@ -52,18 +52,6 @@ func At(t time.Time) uuid.UUID {
 	return u
 }
 
-// Format writes u with its prefix; the zero UUID is the empty string.
-func (k Kind) Format(u uuid.UUID) string {
-	if u == uuid.Nil {
-		return ""
-	}
-	t, err := typeid.FromUUIDBytesWithPrefix(string(k), u[:])
-	if err != nil {
-		panic(fmt.Sprintf("id: prefix %q: %v", k, err))
-	}
-	return t.String()
-}
-
 // Parse reads an identifier of this kind. Another prefix, another length or a
 // character outside the alphabet is an error; callers answer as for an id that
 // does not exist.

@@ -29,7 +29,16 @@ var (
 // and hash share. It holds nothing that Postgres takes for no text.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v, encoding)
-	return bytes.ReplaceAll(b, []byte(`\u0000`), []byte(`\ufffd`)), err
+	return withoutNUL(b), err
+}
+
+var nul = []byte(`\u0000`)
+
+func withoutNUL(b []byte) []byte {
+	if !bytes.Contains(b, nul) {
+		return b
+	}
+	return bytes.ReplaceAll(b, nul, []byte(`\ufffd`))
 }
 
 // decode reads a body strictly: a member that is unknown or doubled is an error.

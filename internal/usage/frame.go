@@ -1,11 +1,14 @@
 package usage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 )
 
@@ -64,6 +67,33 @@ func (r record) frame() []byte {
 	copy(b[26:], r.id[:])
 	b[8] = byte(r.kind)
 	return b
+}
+
+// frames are buffers for records that are written at once.
+var frames = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// keptFrame is the largest buffer that is kept for the next record.
+const keptFrame = 16 << 10
+
+// framed is the frame of a record whose payload is v, encoded in its place. done
+// gives its memory back once it is written.
+func framed(kind kind, id uuid.UUID, v any) (b []byte, done func(), err error) {
+	buf := frames.Get().(*bytes.Buffer)
+	buf.Reset()
+	var header [headerSize]byte
+	copy(header[26:], id[:])
+	header[8] = byte(kind)
+	buf.Write(header[:])
+	err = json.MarshalWrite(buf, v, encoding)
+	b = buf.Bytes()
+	if body := b[headerSize:]; bytes.Contains(body, nul) {
+		b = append(b[:headerSize:headerSize], withoutNUL(body)...)
+	}
+	return b, func() {
+		if buf.Cap() <= keptFrame {
+			frames.Put(buf)
+		}
+	}, err
 }
 
 // seal writes into b what is known only at the moment of writing.

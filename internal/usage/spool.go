@@ -114,14 +114,14 @@ func (s *Spool) Admit(a Admission) error {
 	if w := a.Event.wrong(); w != "" {
 		return fmt.Errorf("usage: admission %s: %s", a.Event.ID, w)
 	}
-	body, err := encode(a)
+	b, done, err := framed(kindAdmitted, a.Event.ID, &a)
+	defer done()
 	if err != nil {
 		return fmt.Errorf("usage: admission %s: %w", a.Event.ID, err)
 	}
-	if len(body) > maxBody {
-		return fmt.Errorf("usage: admission %s of %d bytes is too large", a.Event.ID, len(body))
+	if n := len(b) - headerSize; n > maxBody {
+		return fmt.Errorf("usage: admission %s of %d bytes is too large", a.Event.ID, n)
 	}
-	b := record{kind: kindAdmitted, id: a.Event.ID, payload: body}.frame()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[a.Event.ID] != nil {
@@ -199,14 +199,14 @@ func (s *Spool) Finish(e *Event) error {
 	if w := e.wrong(); w != "" {
 		return fmt.Errorf("usage: event %s: %s", e.ID, w)
 	}
-	body, err := encode(e)
+	b, done, err := framed(kindEnded, e.ID, e)
+	defer done()
 	if err != nil {
 		return fmt.Errorf("usage: event %s: %w", e.ID, err)
 	}
-	if len(body) > maxBody {
-		return fmt.Errorf("usage: event %s of %d bytes is too large", e.ID, len(body))
+	if n := len(b) - headerSize; n > maxBody {
+		return fmt.Errorf("usage: event %s of %d bytes is too large", e.ID, n)
 	}
-	b := record{kind: kindEnded, id: e.ID, payload: body}.frame()
 	shard := ShardOf(e.Tenant)
 	s.mu.Lock()
 	defer s.mu.Unlock()

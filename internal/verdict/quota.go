@@ -28,7 +28,7 @@ type Limit struct {
 func Of(s limits.State) Limit {
 	l := Limit{
 		ID: id.Limit.Format(s.Limit.ID), Name: s.Limit.Label(), Scope: string(s.Limit.Scope.Kind),
-		Dimension: string(s.Limit.Dimension), Window: string(s.Limit.Window), Limit: ceiling(s), Used: s.Used + s.Held,
+		Dimension: string(s.Limit.Dimension), Window: string(s.Limit.Window), Limit: ceiling(&s), Used: s.Used + s.Held,
 		Requested: s.Requested, Remaining: s.Remaining, Debt: s.Debt, Mode: string(s.Limit.Mode),
 	}
 	if !s.ResetAt.IsZero() {
@@ -62,7 +62,7 @@ func Sentence(d limits.Decision, model string) string {
 	if d.ProviderFull {
 		return fmt.Sprintf("Every provider key for %s is at its limit right now. Try again in %s.", model, Duration(d.RetryAfter))
 	}
-	figures := fmt.Sprintf("limit %d, used %d, requested %d.", ceiling(s), s.Used+s.Held, s.Requested)
+	figures := fmt.Sprintf("limit %d, used %d, requested %d.", ceiling(&s), s.Used+s.Held, s.Requested)
 	where := whose(s.Limit.Scope)
 	switch {
 	case s.Never && s.Limit.Amount == 0:
