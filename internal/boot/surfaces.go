@@ -39,8 +39,11 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	billingService := billing.New(a.db, a.now)
 	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
 	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
+	halted, halt := context.WithCancel(context.Background())
+	a.halt = halt
 	rest, err := httpapi.New(httpapi.Deps{
-		Log: a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
+		Halt: halted,
+		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
 		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
 	})
 	if err != nil {
@@ -59,8 +62,6 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	rest.Mount(e)
-	halted, halt := context.WithCancel(context.Background())
-	a.halt = halt
 	gateway.New(gateway.Deps{
 		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
 		Timeouts: gateway.DefaultTimeouts, Now: a.now,

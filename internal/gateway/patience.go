@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/usage"
@@ -32,7 +30,7 @@ func maxWait(header string) (time.Duration, error) {
 }
 
 // admit decides a call, which may wait for it. A wait ends with its client, and
-// when the process is about to.
+// when the process is about to; its caller is held against what it may do by then.
 func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {
 	var err error
 	if call.MaxWait, err = maxWait(k.echo.Request().Header.Get(maxWaitHeader)); err != nil {
@@ -45,23 +43,15 @@ func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Halt, func() { cancel(errHalted) })()
-	began := s.Now()
+	call.Renew = func(context.Context) ([]*limits.Set, error) {
+		if err := s.identify(k); err != nil {
+			return nil, err
+		}
+		return k.who.Plan(k.contract), nil
+	}
 	d, err := s.Meter.Admit(ctx, call)
-	switch {
-	case err != nil && context.Cause(ctx) == errHalted:
+	if err != nil && context.Cause(ctx) == errHalted {
 		return d, halted()
-	case err != nil || !d.Admitted || s.Now().Sub(began) < time.Second:
-		return d, err
 	}
-	return d, s.still(k, call.Tenant, d.Reservation.ID)
-}
-
-// still finds the caller again after a wait: a key that was revoked meanwhile
-// makes no call, and what was reserved for it is given back.
-func (s *Server) still(k *caller, tenant, reservation uuid.UUID) error {
-	err := s.identify(k)
-	if err != nil {
-		_, _ = s.Meter.Cancel(context.WithoutCancel(k.ctx), tenant, reservation) // else it expires
-	}
-	return err
+	return d, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -80,15 +81,9 @@ func (s *Server) decide(r *request, b reservationBody, request uuid.UUID, key st
 	if call.Once, err = r.once(key, b); err != nil {
 		return reservationJSON{}, limits.Decision{}, err
 	}
-	began := s.now()
-	d, err := s.meter.Admit(r.ctx, call)
+	d, err := s.admit(r, b, call)
 	if err != nil {
 		return reservationJSON{}, d, mismatch(err, key)
-	}
-	if d.Admitted && s.now().Sub(began) >= time.Second {
-		if err := s.still(r, call, d); err != nil {
-			return reservationJSON{}, limits.Decision{}, err
-		}
 	}
 	withProviders := r.caller.Key.Kind == tenants.Management
 	if !d.Admitted {
@@ -101,21 +96,32 @@ func (s *Server) decide(r *request, b reservationBody, request uuid.UUID, key st
 	return out, d, nil
 }
 
-// still holds the caller against what it may do now, after its call has waited:
-// what was reserved for one who lost the right to it meanwhile is given back.
-func (s *Server) still(r *request, call usage.Call, d limits.Decision) error {
-	_, err := s.authenticated(r.echo, decisionScope)
-	if err == nil {
-		var contract billing.Contract
-		if contract, err = s.directory.Contract(r.ctx, call.Tenant, call.Customer); err == nil {
-			err = contract.RequireActive()
+// admit decides a call, which may wait for it: then its caller is held against
+// what it may do by the time that there is room. A wait ends when the process is
+// about to.
+func (s *Server) admit(r *request, b reservationBody, call usage.Call) (limits.Decision, error) {
+	if call.MaxWait == 0 || call.DryRun {
+		return s.meter.Admit(r.ctx, call)
+	}
+	call.Renew = func(context.Context) ([]*limits.Set, error) {
+		now, err := s.authenticated(r.echo, decisionScope)
+		if err != nil {
+			return nil, err
 		}
+		renewed, err := s.callFrom(now, b)
+		return renewed.Plan, err
 	}
-	if err != nil && !call.DryRun && !d.Again {
-		_, _ = s.meter.Cancel(context.WithoutCancel(r.ctx), call.Tenant, d.Reservation.ID) // else it expires
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.halt, func() { cancel(errHalted) })()
+	d, err := s.meter.Admit(ctx, call)
+	if err != nil && errors.Is(context.Cause(ctx), errHalted) {
+		err = fault.New(fault.Unavailable, "server_stopping", "This server is being replaced and could not wait for room any longer. Send the call again.").After(time.Second)
 	}
-	return err
+	return d, err
 }
+
+var errHalted = errors.New("this server stops")
 
 // once binds a key to the credential and to what is asked for.
 func (r *request) once(key string, b reservationBody) (limits.Once, error) {

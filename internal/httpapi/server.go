@@ -34,6 +34,7 @@ type Deps struct {
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
+	Halt      context.Context // its end ends the waits of calls; nil: nothing does
 }
 
 // Live reads what limits hold now.
@@ -54,6 +55,7 @@ type Server struct {
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
+	halt      context.Context
 	openapi   []byte
 }
 
@@ -61,7 +63,10 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now,
+		limits: d.Limits, reports: d.Reports, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+	}
+	if s.halt == nil {
+		s.halt = context.Background()
 	}
 	var err error
 	s.openapi, err = document(endpoints())

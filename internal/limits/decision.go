@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,10 +24,15 @@ type Request struct {
 	TTL        time.Duration // 0: 10 minutes; at most 60 minutes
 	MaxWait    time.Duration // how long it may wait for room instead of being refused
 	RouteWait  time.Duration // of it, for a candidate's; 0: all of it
+	Renew      Renew         // nil: Plan holds however long the call waits
 	DryRun     bool          // decide only: nothing is charged or kept
 	Forget     bool          // keep no outcome once settled: nobody will ask again
 	Once       Once
 }
+
+// Renew is asked before each decision on a call that has waited: what its Plan is
+// now. An error ends the wait, and is its answer.
+type Renew func(context.Context) ([]*Set, error)
 
 // Once names a request that may come again, by hashes: the key that its caller
 // gave it, and what it asks for. The zero Key names none. A key lives as long as

@@ -90,7 +90,10 @@ func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, 
 			return d, out(ctx.Err())
 		}
 		stop()
-		var err error
+		err := q.renew(ctx, req)
+		if err != nil {
+			return d, err
+		}
 		if d, err = q.reserve(ctx, req); err != nil || d.Admitted {
 			return d, err
 		}
@@ -99,6 +102,25 @@ func (q *farAsk) wait(ctx context.Context, req *Request, d Decision) (Decision, 
 		}
 		q.stand()
 	}
+}
+
+// renew lists anew what the request asks of each ledger, if its plan may have
+// changed.
+func (q *farAsk) renew(ctx context.Context, req *Request) error {
+	if req.Renew == nil {
+		return nil
+	}
+	if err := req.renew(ctx); err != nil {
+		return err
+	}
+	if err := req.check(); err != nil {
+		return err
+	}
+	self := q.self
+	*q = *q.r.ask(q.t, q.model)
+	q.self = self
+	q.resolve(req)
+	return nil
 }
 
 // stand is Memory's.

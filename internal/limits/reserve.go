@@ -30,7 +30,8 @@ const (
 // leaves room for those who wait, whether it waits or not. It is refused at once
 // where the wait can't fit, or where a hundred calls of its customer wait. For
 // room at a candidate it waits no longer than RouteWait after it came. A
-// waiting call holds nothing, and ends with ctx (limiter_unavailable).
+// waiting call holds nothing, and ends with ctx (limiter_unavailable); what holds
+// for it by then is asked of Renew.
 func (m *Memory) Reserve(ctx context.Context, r Request) (Decision, error) {
 	w, d, err := m.decide(ctx, &r, nil)
 	if err == nil && !d.admitted && r.MaxWait > 0 {

@@ -115,6 +115,9 @@ func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*wo
 		w.unlock()
 		err := m.sleep(ctx, time.Duration(sleep)*time.Microsecond, self.wake)
 		if err == nil {
+			err = r.renew(ctx)
+		}
+		if err == nil {
 			w, d, err = m.decide(ctx, r, self)
 		}
 		if err != nil {
@@ -129,6 +132,13 @@ func (m *Memory) wait(ctx context.Context, r *Request, w *work, d decision) (*wo
 	}
 	t.leave(self)
 	return w, d, nil
+}
+
+func (r *Request) renew(ctx context.Context) (err error) {
+	if r.Renew != nil {
+		r.Plan, err = r.Renew(ctx)
+	}
+	return err
 }
 
 func (m *Memory) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {

@@ -82,6 +82,7 @@ type Call struct {
 	TTL                                 time.Duration
 	MaxWait                             time.Duration // for room, instead of a refusal
 	RouteWait                           time.Duration // of it, for a candidate's; 0: all of it
+	Renew                               limits.Renew  // what the plan is after a wait
 	DryRun                              bool
 	Once                                limits.Once // a request that may come again
 	Decision                            bool        // of the decision API: outlives this process
@@ -105,12 +106,12 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	if err := m.room(); err != nil {
 		return limits.Decision{}, err
 	}
-	if slices.ContainsFunc(c.Plan, (*limits.Set).Spends) {
+	if c.Renew != nil || slices.ContainsFunc(c.Plan, (*limits.Set).Spends) {
 		c.Estimate.ChargePico = chargePico(c.Rates, c.Estimate, c.Test)
 	}
 	d, err := m.limiter.Reserve(ctx, limits.Request{
 		Tenant: c.Tenant, Customer: c.Customer, Model: c.Model, EndUser: c.EndUser, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
-		TTL: c.TTL, MaxWait: c.MaxWait, RouteWait: c.RouteWait, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
+		TTL: c.TTL, MaxWait: c.MaxWait, RouteWait: c.RouteWait, Renew: c.Renew, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
 	})
 	if err != nil || c.DryRun {
 		return d, err

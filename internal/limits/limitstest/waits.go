@@ -192,6 +192,40 @@ var waits = []guarantee{
 		b.clock.Move(time.Second)
 		behind.wants(true)
 	}},
+	{"WhatHoldsForACallIsAskedAgainBeforeItIsLetThrough", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		after := func(change func(l *limits.Limit) error) (limits.Decision, error) {
+			b.customer = id.New()
+			l := b.limit(limits.DimensionTokens, limits.WindowMinute, 60)
+			b.admitted([]limits.Limit{l}, 60)
+			w := b.asks(t.Context(), limits.Request{
+				Tenant: b.tenant, Customer: b.customer, Plan: of([]limits.Limit{l}), Estimate: tokens(10), MaxWait: time.Minute,
+				Renew: func(context.Context) ([]*limits.Set, error) {
+					err := change(&l)
+					return of([]limits.Limit{l}), err
+				},
+			})
+			b.clock.Sleepers(t, 1)
+			b.clock.Move(10 * time.Second)
+			d, err := w.told()
+			b.clock.Sleepers(t, 0)
+			return d, err
+		}
+		if d, err := after(func(*limits.Limit) error { return nil }); err != nil || !d.Admitted {
+			t.Errorf("nothing has changed: %+v, %v", d, err)
+		}
+		d, err := after(func(l *limits.Limit) error {
+			l.Amount = 6
+			return nil
+		})
+		if err != nil || !d.TooLarge || d.Violations[0].Limit.Amount != 6 {
+			t.Errorf("six a minute by then: %+v, %v", d, err)
+		}
+		gone := fault.New(fault.Unauthenticated, "invalid_api_key", "Gone.")
+		if d, err := after(func(*limits.Limit) error { return gone }); fault.Of(err).Code != "invalid_api_key" {
+			t.Errorf("its key is gone by then: %+v, %v", d, err)
+		}
+	}},
 	{"AHundredCallsOfACustomerWait", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		slots := b.limit(limits.DimensionConcurrency, limits.WindowNone, 1)
