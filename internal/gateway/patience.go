@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {
 		return k.who.Plan(k.contract), nil
 	}
 	d, err := s.Meter.Admit(ctx, call)
-	if err != nil && context.Cause(ctx) == errHalted {
+	if err != nil && errors.Is(context.Cause(ctx), errHalted) {
 		return d, halted()
 	}
 	return d, err

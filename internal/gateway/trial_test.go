@@ -23,8 +23,8 @@ func TestAKeyThatCoolsByAGuessIsTriedNowAndThen(t *testing.T) {
 	t.Run("not while another is well", func(t *testing.T) { anotherIsWell(t, s) })
 }
 
-// rests makes the benches of a key begin and end so long from now.
-func rests(t *testing.T, s *stack.Stack, w stack.World, key string, since, until time.Duration) {
+// rests makes the bench of a key end in an hour, and have begun so long before.
+func rests(t *testing.T, s *stack.Stack, w stack.World, key string, ago time.Duration) {
 	t.Helper()
 	tenant, err := id.Tenant.Parse(w.Tenant)
 	if err != nil {
@@ -36,7 +36,7 @@ func rests(t *testing.T, s *stack.Stack, w stack.World, key string, since, until
 	}
 	now := time.Now()
 	if got := stack.Rows[string](t, s, `update provider_health set since = $3, until = $4, version = version + 100
-		where tenant_id = $1 and provider_key_id = $2 returning model`, tenant.String(), pvk.String(), now.Add(since), now.Add(until)); len(got) != 1 {
+		where tenant_id = $1 and provider_key_id = $2 returning model`, tenant.String(), pvk.String(), now.Add(-ago), now.Add(time.Hour)); len(got) != 1 {
 		t.Fatalf("%d benches", len(got))
 	}
 }
@@ -90,7 +90,7 @@ func onlyKey(t *testing.T, s *stack.Stack) {
 	up.Choose(func(upstreamtest.Call) upstreamtest.Script { return guessed })
 	begun := time.Now()
 	capacity(t, ask(t, s, w), 1, 5)
-	rests(t, s, w, w.ProviderKey, 0, time.Hour)
+	rests(t, s, w, w.ProviderKey, 0)
 	crowd(t, s, w, 300)
 	stack.Eventually(t, 20*time.Second, func() string {
 		ask(t, s, w)
@@ -123,7 +123,7 @@ func statedKey(t *testing.T, s *stack.Stack) {
 	w := plenty(t, s, up)
 	up.Next(limited("600"))
 	capacity(t, ask(t, s, w), 599, 600)
-	rests(t, s, w, w.ProviderKey, -time.Hour, time.Hour) // more than half of it is over
+	rests(t, s, w, w.ProviderKey, time.Hour) // more than half of it is over
 	if n := crowd(t, s, w, 400); n > 0 || chats(up) != 1 {
 		t.Errorf("%d passed, %d calls arrived", n, chats(up))
 	}
@@ -139,11 +139,11 @@ func halfOver(t *testing.T, s *stack.Stack) {
 	for range 2 {
 		capacity(t, ask(t, s, w), 1, 900) // one rests, and the other
 	}
-	rests(t, s, w, w.ProviderKey, -time.Minute, time.Hour)
+	rests(t, s, w, w.ProviderKey, time.Minute)
 	if n := crowd(t, s, w, 400); n > 0 || chats(up) != 1 || chats(second) != 1 {
 		t.Errorf("before half was over %d passed, %d and %d calls arrived", n, chats(up), chats(second))
 	}
-	rests(t, s, w, w.ProviderKey, -2*time.Hour, time.Hour)
+	rests(t, s, w, w.ProviderKey, 2*time.Hour)
 	stack.Eventually(t, 20*time.Second, func() string {
 		ask(t, s, w)
 		if n := chats(up); n != 2 {
@@ -163,7 +163,7 @@ func anotherIsWell(t *testing.T, s *stack.Stack) {
 	addProvider(t, s, w, "second", second)
 	up.Next(guessed)
 	capacity(t, ask(t, s, w), 1, 5)
-	rests(t, s, w, w.ProviderKey, -2*time.Hour, time.Hour)
+	rests(t, s, w, w.ProviderKey, 2*time.Hour)
 	stack.Eventually(t, 20*time.Second, func() string {
 		if a := ask(t, s, w); a.Status != 200 {
 			t.Errorf("got %s", a)

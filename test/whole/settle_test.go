@@ -16,9 +16,9 @@ func reserveWith(t *testing.T, w stack.World) string {
 		fmt.Sprintf(`{"customer": %q, "model": "test-small", "provider_key": %q, "estimate": {"input_tokens": 10}}`, w.Customer, w.ProviderKey)).Text("id")
 }
 
-func settleWith(t *testing.T, w stack.World, body string) stack.Answer {
+func settleWith(t *testing.T, w stack.World, body string) {
 	t.Helper()
-	return weir.Want(t, 200, "POST", "/v1/reservations/"+reserveWith(t, w)+"/settle", w.ManagementKey, body)
+	weir.Want(t, 200, "POST", "/v1/reservations/"+reserveWith(t, w)+"/settle", w.ManagementKey, body)
 }
 
 func benches(t *testing.T, w stack.World) stack.Answer {
