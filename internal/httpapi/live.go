@@ -24,6 +24,8 @@ type liveLimit struct {
 type liveJSON struct {
 	Data []liveLimit `json:"data"`
 	AsOf time.Time   `json:"as_of"`
+
+	Degraded bool `json:"degraded,omitempty" description:"What the processes share does not answer: what remains is this process's part of what it last saw"`
 }
 
 func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
@@ -52,6 +54,7 @@ func liveLimits(s *Server, r *request, q liveQuery, _ none) (liveJSON, error) {
 	}
 	out := liveJSON{Data: []liveLimit{}, AsOf: s.now().UTC().Truncate(time.Millisecond)}
 	for _, st := range states {
+		out.Degraded = out.Degraded || st.Degraded
 		out.Data = append(out.Data, liveLimit{Limit: verdict.Of(st), NextCallAfterMS: int64((st.NextCallAfter + time.Millisecond - 1) / time.Millisecond)})
 	}
 	r.echo.Response().Header().Set("Cache-Control", "no-store")

@@ -139,11 +139,12 @@ if what == 2 then
   return answer(0, put('<d', r[3]))
 end
 
--- 3 move: the attempt, whether its request is given back, its figures, how many
+-- 3 move: the attempt, whether its request is given back, whether the only candidate
+-- was charged already elsewhere, and so fits, the attempt's figures, how many
 -- candidates; how many charges each has; the charges. ARGV[2] are definitions to
 -- add and the holds of the first candidate, ARGV[3] and on those of the others.
 if what == 3 then
-  local attempt, back, figures, count, from = take('<dBBc0H', ask, rest)
+  local attempt, back, forced, figures, count, from = take('<dBBBc0H', ask, rest)
   local candidates, counted = {}, from
   from = from + 2 * count
   for i = 1, count do candidates[i], from = charges(from, (take('<H', ask, counted + 2 * (i - 1)))) end
@@ -172,6 +173,12 @@ if what == 3 then
   end
   r[13], r[14] = r[13] + 1, moved
   local chosen, full, ever, wait = choose(candidates)
+  if forced == 1 and full then
+    full = false
+    for _, e in ipairs(candidates[1]) do
+      if not e.shadow then e.wait = 0 end
+    end
+  end
   local admitted = not full and chosen > 0
   r[15] = -1
   if admitted then
@@ -301,26 +308,27 @@ if what == 7 then
           end
           needed(i, floor(r[3] / 1000) + 1)
           h[8] = l[2]
+          local is_open = not v and not flag(h[9], 2)
           if l[1] == 1 then
             refill(l)
             spend(l, n)
             h[6] = l[8]
-            if not v then
+            if is_open then
               l[7] = l[7] + n
               note(l)
             end
           elseif l[1] == 4 then
             if l[8] == h[6] then
               l[4], l[5] = sum(l[4] + n, l[5] + p)
-              if not v then l[6], l[7] = sum(l[6] + n, l[7] + p) end
+              if is_open then l[6], l[7] = sum(l[6] + n, l[7] + p) end
             end
           elseif l[1] == 5 then
-            if not v then l[4] = l[4] + n end
+            if is_open then l[4] = l[4] + n end
           else
             slide(l)
             h[6] = l[6]
             add(l, h[6], n)
-            if not v then l[5] = l[5] + n end
+            if is_open then l[5] = l[5] + n end
           end
         end
       end

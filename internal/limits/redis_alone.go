@@ -233,7 +233,7 @@ func (a *alone) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.calls[id]; c != nil && c.ended == nil {
-		c.ended = &pendingEnd{tenant, id, as, s, a.r.now()}
+		c.ended = &pendingEnd{tenant: tenant, id: id, as: as, settlement: s, at: a.r.now()}
 		if c.told {
 			a.r.away.owe(*c.ended)
 		}

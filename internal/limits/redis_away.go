@@ -49,8 +49,11 @@ type myCall struct {
 	born   int64       // since when the Redis that knows it has lost nothing; 0: none does
 }
 
+// pendingEnd is an outcome, or a move, that Redis has to hear of.
 type pendingEnd struct {
 	tenant, id uuid.UUID
+	move       *Next       // nil: an outcome
+	to         Reservation // what the move made of it
 	as         phase
 	settlement Settlement
 	at         time.Time
@@ -396,8 +399,11 @@ func (w *away) tidy(now time.Time) {
 // that this process reserved before.
 func (r *Redis) endAway(ctx context.Context, tenant, id uuid.UUID, as phase, s Settlement, cause error) (Outcome, error) {
 	w := &r.away
-	if a := w.itself(); a != nil && a.has(id) {
-		return a.end(ctx, tenant, id, as, s)
+	if a := w.itself(); a != nil {
+		if a.has(id) {
+			return a.end(ctx, tenant, id, as, s)
+		}
+		_, _ = a.local.Settle(ctx, tenant, id, s) // it may have moved meanwhile
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -407,7 +413,7 @@ func (r *Redis) endAway(ctx context.Context, tenant, id uuid.UUID, as phase, s S
 	}
 	first := c.ended == nil
 	if first {
-		c.ended = &pendingEnd{tenant, id, as, s, r.now()}
+		c.ended = &pendingEnd{tenant: tenant, id: id, as: as, settlement: s, at: r.now()}
 		w.pending = append(w.pending, *c.ended)
 	}
 	o := c.outcome()

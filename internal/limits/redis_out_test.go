@@ -335,3 +335,75 @@ func TestWithoutItsScriptsRedisDecidesAllTheSame(t *testing.T) {
 		t.Fatalf("%d admitted of 10", total)
 	}
 }
+
+// keyed is a provider key of the pair's tenant, with room for ten calls a day, so
+// many at once.
+func (p *pair) keyed(atOnce int64) (limits.Candidate, []limits.Limit) {
+	key := id.New()
+	list := []limits.Limit{
+		{Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 10}, {Dimension: limits.DimensionConcurrency, Window: limits.WindowNone, Amount: atOnce},
+	}
+	for i := range list {
+		list[i].Scope = limits.Scope{Kind: limits.ScopeProviderKey, ID: key}
+		list[i] = limits.Default(list[i])
+	}
+	return limits.Candidate{ProviderKey: key, Model: "m", Limits: limits.Compile(list)}, list
+}
+
+func TestACallGoesOnToAnotherProviderKeyWhileRedisIsOut(t *testing.T) {
+	for _, o := range outages {
+		t.Run(o.name, func(t *testing.T) {
+			p := newPair(t, 100*time.Millisecond)
+			one, ofOne := p.keyed(4)
+			two, ofTwo := p.keyed(2)
+			set := limits.Compile([]limits.Limit{p.limit(limits.WindowDay, 100, limits.OutageShare)})
+			reserve := func() limits.Reservation {
+				d, err := p.engines[0].Reserve(t.Context(), limits.Request{
+					Tenant: p.tenant, Model: "m", Plan: []*limits.Set{set}, Candidates: []limits.Candidate{one}, Estimate: limits.Cost{Requests: 1}, Forget: true,
+				})
+				if err != nil || !d.Admitted {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				return d.Reservation
+			}
+			next := func(r limits.Reservation) (limits.Decision, error) {
+				return p.engines[0].Move(t.Context(), limits.Next{Tenant: p.tenant, ID: r.ID, Plan: []*limits.Set{set}, Candidates: []limits.Candidate{two}})
+			}
+			before := reserve()
+			o.out(p.server)
+			p.out(set)
+			meanwhile := reserve()
+			if d, err := next(before); err != nil || !d.Admitted || d.Candidate != 0 || len(d.Reservation.Holds) != 5 {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			if d, err := next(before); err != nil || !d.Admitted { // again
+				t.Fatalf("%+v, %v", d, err)
+			}
+			if d, err := next(meanwhile); err != nil || d.Admitted || !d.ProviderFull { // its part of two at a time is one
+				t.Fatalf("%+v, %v", d, err)
+			}
+			states, err := p.engines[0].Live(t.Context(), p.tenant, ofTwo, "m", "")
+			if err != nil || !states[0].Degraded || states[0].Limit.Amount != 10 || states[0].Remaining != 4 || states[1].Remaining != 0 {
+				t.Fatalf("%+v, %v", states, err)
+			}
+			for _, r := range []limits.Reservation{before, meanwhile} {
+				o, err := p.engines[0].Settle(t.Context(), p.tenant, r.ID, limits.Settlement{})
+				if err != nil || !o.First {
+					t.Fatalf("%+v, %v", o, err)
+				}
+				p.books.add(r.ID, o.Charges)
+			}
+			o.in(p.server)
+			p.back()
+			for i, want := range []int64{2, 1} {
+				l := [][]limits.Limit{ofOne, ofTwo}[i]
+				if used := p.used(l[0]); used != want {
+					t.Errorf("provider key %d: %d counted, want %d", i, used, want)
+				}
+				if held := p.used(l[1]); held != 0 {
+					t.Errorf("provider key %d: %d calls at once", i, held)
+				}
+			}
+		})
+	}
+}

@@ -54,7 +54,7 @@ func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 		o, born, err = r.endThere(ctx, tenant, id, as, s)
 	}
 	if err == nil {
-		r.away.finished(pendingEnd{tenant, id, as, s, r.now()}, born)
+		r.away.finished(pendingEnd{tenant: tenant, id: id, as: as, settlement: s, at: r.now()}, born)
 		r.away.born(r.tenant(tenant), born)
 	}
 	return o, err
@@ -173,76 +173,4 @@ func (r *Redis) peek(ctx context.Context, t *farTenant, tenant, id uuid.UUID) (f
 		return c, out(a.err)
 	}
 	return c, nil
-}
-
-// Move is Memory's, on Redis. It looks at the reservation first, which the step
-// itself then finds as it was, or answers that it has moved.
-func (r *Redis) Move(ctx context.Context, n Next) (Decision, error) {
-	if wrong := n.Ended.Actual.Check(); wrong != nil {
-		return Decision{}, fault.InvalidFields(wrong...)
-	}
-	if err := checkSets(n.Plan, n.Candidates); err != nil {
-		return Decision{}, err
-	}
-	t := r.tenant(n.Tenant)
-	c, err := r.peek(ctx, t, n.Tenant, n.ID)
-	if err != nil {
-		return Decision{}, err
-	}
-	q := r.ask(t, c.model)
-	q.user = c.user
-	q.candidates(n.Plan, n.Candidates, c.estimate, n.EndUser)
-	a, err := r.run(ctx, n.Tenant, t, func(wallMS int64) asked { return q.move(t, &n, wallMS) })
-	if err != nil {
-		return Decision{}, err
-	}
-	switch a.status {
-	case farDone:
-		return q.moved(&a, &n)
-	case farAgain:
-		d, err := r.standing(&a, n.Tenant)
-		d.Admitted, d.ProviderFull = d.Candidate >= 0, d.Candidate < 0
-		return d, err
-	}
-	return Decision{}, refusal(a.status)
-}
-
-func (q *farAsk) move(t *farTenant, n *Next, wallMS int64) asked {
-	var p, defined packer
-	p.ints(int64(n.Attempt))
-	p.flag(n.Ended.GiveBackRequest)
-	p.str(packFigures(&n.Ended.Actual))
-	p.count(len(q.spans))
-	q.counts(&p)
-	holds := make([]packer, len(q.spans))
-	q.write(&p, nil, holds, wallMS)
-	q.definitions(&defined)
-	a := q.r.about(t, farMove, n.ID, p)
-	a.keys, a.ledger, a.more = q.keys, q.ledger, keptOf(defined, holds)
-	return a
-}
-
-func (q *farAsk) moved(a *answer, n *Next) (Decision, error) {
-	q.t.wake()
-	admitted, chosen := a.flag(), a.count()
-	provider := verdict{never: !a.flag(), wait: a.int(), refuses: !admitted}
-	c := q.r.record(&a.unpacker, n.Tenant, n.ID)
-	if a.err != nil {
-		return Decision{}, out(a.err)
-	}
-	d := Decision{Admitted: admitted, Candidate: -1, At: wall(a.at.micros), ExpiresAt: wall(c.expires), Reservation: c.reservation()}
-	var list []farState
-	if chosen > 0 {
-		list = q.told(a, q.spans[chosen-1], q.names[chosen-1])
-	}
-	if a.err != nil {
-		return Decision{}, out(a.err)
-	}
-	if admitted {
-		d.Candidate, d.States = chosen-1, statesOf(list)
-		return d, nil
-	}
-	d.refuse(verdict{}, provider)
-	d.Violations = violationsOf(list)
-	return d, nil
 }

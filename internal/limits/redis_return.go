@@ -255,6 +255,9 @@ func (r *Redis) settlePending(ctx context.Context) bool {
 	w.mu.Unlock()
 	for i, e := range list {
 		err := r.patiently(ctx, func(ctx context.Context) error {
+			if e.move != nil {
+				return r.moveLate(ctx, &e)
+			}
 			_, born, err := r.endThere(ctx, e.tenant, e.id, e.as, e.settlement)
 			if err == nil {
 				w.finished(e, born)
@@ -267,7 +270,9 @@ func (r *Redis) settlePending(ctx context.Context) bool {
 			w.mu.Unlock()
 			return false
 		}
-		w.forget(e.id)
+		if e.move == nil {
+			w.forget(e.id)
+		}
 	}
 	return true
 }
