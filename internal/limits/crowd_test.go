@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/fault"
+	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/limits/limitstest"
 )
@@ -66,5 +67,52 @@ func TestATenantHasSoManyOpenReservationsAndNoMore(t *testing.T) {
 	}
 	if _, err := m.Reserve(context.Background(), r); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestMakingRoomForALedgerForgetsNoneThatTheCallTouches(t *testing.T) {
+	slots, bucket := limit(limits.DimensionConcurrency, limits.WindowNone, 1), limit(limits.DimensionTokens, limits.WindowMinute, 60)
+	sliding := limit(limits.DimensionUnits, limits.WindowMinute, 60)
+	sliding.Policy = limits.PolicySliding
+	each := limit(limits.DimensionRequests, limits.WindowMinute, 60)
+	each.EachModel = true
+	plan := []limits.Limit{slots, bucket, sliding, each}
+	clock := limitstest.NewClock(limitstest.Noon)
+	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxLedgers: 4})
+	first := reserve(t, m, "a", 60, plan...).Reservation
+	if _, err := m.Cancel(context.Background(), tenant, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	clock.Move(2 * time.Minute)                    // all four say nothing any more
+	if !reserve(t, m, "b", 60, plan...).Admitted { // a fifth
+		t.Fatal("refused")
+	}
+	for i, l := range []limits.Limit{slots, bucket} {
+		if s := live(t, m, l)[0]; s.Remaining != 0 {
+			t.Errorf("limit %d: %d are left of what the call took", i, s.Remaining)
+		}
+	}
+	if reserve(t, m, "b", 0, slots).Admitted {
+		t.Error("two calls at once, of one")
+	}
+}
+
+func TestWhatCallersNameLeavesRoomForOthers(t *testing.T) {
+	clock := limitstest.NewClock(limitstest.Noon)
+	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxLedgers: 100})
+	each := limit(limits.DimensionTokens, limits.WindowDay, 10)
+	each.EachModel = true
+	for i := range 200 {
+		token := limit(limits.DimensionTokens, limits.WindowDay, 10)
+		token.Scope = limits.Scope{Kind: limits.ScopeClientToken, ID: id.New()}
+		for _, l := range []limits.Limit{each, token} {
+			r := limits.Request{Tenant: tenant, Model: fmt.Sprint("m", i), Plan: []*limits.Set{limits.Compile([]limits.Limit{l})}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 1}}}
+			_, _ = m.Reserve(context.Background(), r) // whatever becomes of it
+		}
+	}
+	other := limit(limits.DimensionRequests, limits.WindowDay, 10)
+	r := limits.Request{Tenant: tenant, Plan: []*limits.Set{limits.Compile([]limits.Limit{other})}, Estimate: limits.Cost{Requests: 1}}
+	if d, err := m.Reserve(context.Background(), r); err != nil || !d.Admitted {
+		t.Fatalf("another customer's call: %v", err)
 	}
 }

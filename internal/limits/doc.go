@@ -68,7 +68,9 @@
 // calls state. Beyond MaxNames ledgers of one limit, all further names share one
 // ledger: stricter, never looser, until others are unused and dropped. Beyond
 // MaxLedgers ledgers or MaxOpen reservations of one tenant, a call that needs one
-// more fails with limiter_unavailable; calls on ledgers that exist go on. At most
+// more fails with limiter_unavailable; calls on ledgers that exist go on. The last
+// quarter of MaxLedgers is not for names, nor for client tokens: callers make those
+// as they like. Redis counts no ledgers but names; there what is unused expires. At most
 // MaxOutcomes ended reservations are remembered, the oldest forgotten first. At
 // most 100 calls of a customer wait, and 2,000 of a tenant; one more is refused.
 //

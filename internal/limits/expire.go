@@ -2,6 +2,7 @@ package limits
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -42,7 +43,7 @@ func (t *tenant) expire(list []Reservation, now time.Time) []Reservation {
 		t.forget()
 	}
 	t.trim(t.memory.maxOutcomes, nil)
-	t.sweep(&at, sweptByExpire)
+	t.sweep(&at, sweptByExpire, nil)
 	return list
 }
 
@@ -67,8 +68,8 @@ func (t *tenant) forget() {
 }
 
 // sweep looks at up to n places for ledgers, going on where the last sweep
-// ended, and drops the ledgers that say nothing.
-func (t *tenant) sweep(at *instant, n int) {
+// ended, and drops the ledgers that say nothing, but for those of some charges.
+func (t *tenant) sweep(at *instant, n int, but []charge) {
 	sizes := [...]struct {
 		kind kind
 		n    uint32
@@ -85,7 +86,7 @@ func (t *tenant) sweep(at *instant, n int) {
 		t.swept++
 		for _, s := range sizes {
 			if i < s.n {
-				t.tidy(refOf(s.kind, i), at)
+				t.tidy(refOf(s.kind, i), at, but)
 				break
 			}
 			i -= s.n
@@ -93,8 +94,9 @@ func (t *tenant) sweep(at *instant, n int) {
 	}
 }
 
-// tidy drops a ledger that says nothing: a new one would answer alike.
-func (t *tenant) tidy(r ref, at *instant) {
+// tidy drops a ledger that says nothing: a new one would answer alike. What is
+// just being charged stays.
+func (t *tenant) tidy(r ref, at *instant, but []charge) {
 	h := t.head(r)
 	if h == nil || h.id == (ident{}) || t.index[h.id] != r {
 		return
@@ -112,7 +114,7 @@ func (t *tenant) tidy(r ref, at *instant) {
 	case kindGauge:
 		idle = t.gauges.at(i).held == 0
 	}
-	if idle {
+	if idle && !slices.ContainsFunc(but, func(c charge) bool { return c.ref == r }) {
 		t.drop(r)
 	}
 }

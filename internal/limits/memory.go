@@ -39,7 +39,7 @@ type MemoryOptions struct {
 	Journal   []Entry   // what happened after the snapshot; nothing after a clean end
 
 	// What one tenant can make; 0 is the default.
-	MaxLedgers  int // a million
+	MaxLedgers  int // a million; a quarter of them is not for what callers name
 	MaxNames    int // ledgers of one limit for each model or end user: a hundred thousand
 	MaxOpen     int // reservations that are open: two hundred thousand
 	MaxOutcomes int // remembered: half a million
@@ -109,6 +109,11 @@ func (m *Memory) recover(o MemoryOptions) error {
 	}
 	return nil
 }
+
+// mostNamed is how many ledgers a tenant has before there are none anew for single
+// models, end users and client tokens: callers name those as they like, and must not
+// take the last place from what the tenant has made.
+func (m *Memory) mostNamed() int { return m.maxLedgers - m.maxLedgers/4 }
 
 func orDefault(n, d int) int {
 	if n == 0 {

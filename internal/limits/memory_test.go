@@ -108,15 +108,15 @@ func FuzzNoSnapshotBreaksTheStart(f *testing.F) {
 func TestLedgersThatSayNothingAreDropped(t *testing.T) {
 	clock := limitstest.NewClock(limitstest.Noon)
 	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxLedgers: 3000})
-	each := func(w limits.Window) limits.Limit {
+	of := func(name string, w limits.Window) limits.Limit {
 		l := limit(limits.DimensionTokens, w, 60)
-		l.EachModel = true
+		l.Scope.ID = uuid.NewSHA1(customer, []byte(name))
 		return l
 	}
 	for i := range 1500 {
-		reserve(t, m, fmt.Sprint("m", i), 1, each(limits.WindowMinute), each(limits.WindowDay))
+		reserve(t, m, "", 1, of(fmt.Sprint("m", i), limits.WindowMinute), of(fmt.Sprint("m", i), limits.WindowDay))
 	}
-	crowded := limits.Request{Tenant: tenant, Model: "one more", Plan: []*limits.Set{limits.Compile([]limits.Limit{each(limits.WindowMinute)})}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 1}}}
+	crowded := limits.Request{Tenant: tenant, Plan: []*limits.Set{limits.Compile([]limits.Limit{of("one more", limits.WindowMinute)})}, Estimate: limits.Cost{Tokens: limits.Tokens{Input: 1}}}
 	_, err := m.Reserve(context.Background(), crowded)
 	if fault.Of(err).Code != "limiter_unavailable" {
 		t.Fatalf("a tenant has more ledgers than it may: %v", err)
@@ -136,7 +136,7 @@ func TestLedgersThatSayNothingAreDropped(t *testing.T) {
 		m.Expire(clock.Now())
 	}
 	for i := range 1499 {
-		reserve(t, m, fmt.Sprint("n", i), 1, each(limits.WindowMinute), each(limits.WindowDay))
+		reserve(t, m, "", 1, of(fmt.Sprint("n", i), limits.WindowMinute), of(fmt.Sprint("n", i), limits.WindowDay))
 	}
 }
 

@@ -302,21 +302,25 @@ func (w *work) keep(r *Request, candidate int) error {
 }
 
 // room tells whether the tenant may have the ledgers that were made. When it has
-// too many, some that say nothing are dropped first.
+// too many, some that say nothing are dropped first. What client tokens make, of
+// which there may be any number, leaves room for others.
 func (w *work) room(spans ...span) bool {
-	missing := 0
+	missing, most := 0, w.t.memory.maxLedgers
 	for _, s := range spans {
 		for i := s.from; i < s.to; i++ {
-			if w.list[i].made {
+			if c := &w.list[i]; c.made {
 				missing++
+				if c.rule.limit.Scope.Kind == ScopeClientToken {
+					most = w.t.memory.mostNamed()
+				}
 			}
 		}
 	}
-	if missing == 0 || len(w.t.index)+missing <= w.t.memory.maxLedgers {
+	if missing == 0 || len(w.t.index)+missing <= most {
 		return true
 	}
-	w.t.sweep(&w.at, sweptCrowded)
-	return len(w.t.index)+missing <= w.t.memory.maxLedgers
+	w.t.sweep(&w.at, sweptCrowded, w.list)
+	return len(w.t.index)+missing <= most
 }
 
 // take charges a span to a call. A shadow limit that would refuse is charged

@@ -178,7 +178,7 @@ func (t *tenant) locate(c *charge) {
 		}
 		return
 	}
-	if r.named() && t.families.size(r.id) >= t.memory.maxNames {
+	if r.named() && (t.families.size(r.id) >= t.memory.maxNames || len(t.index) >= t.memory.mostNamed()) {
 		c.id, c.others = r.others, true
 		c.ref = t.index[c.id]
 	}
