@@ -10,6 +10,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/limits"
 	"weir/internal/tenants"
+	"weir/web/ui"
 )
 
 // Names and limits of keys that are there already.
@@ -27,6 +28,10 @@ func keyForm(name string, list []limits.Limit) form {
 func (f *form) change() (c tenants.KeyChange, from []int) {
 	name := strings.TrimSpace(f.Get("name"))
 	c.Name = &name
+	if f.Has("zone") {
+		zone := strings.TrimSpace(f.Get("zone"))
+		c.Zone = &zone
+	}
 	if f.rows("limits", "amount") > 0 {
 		list, rows := f.limits()
 		c.Limits, from = &list, rows
@@ -79,6 +84,13 @@ type providerEditPage struct {
 	ID, Name string
 }
 
+// dayZone is where the provider's days end.
+func (v providerEditPage) dayZone() ui.Input {
+	in := v.input("zone", "Its days end in")
+	in.Class, in.Hint = "zone", "An IANA name such as America/Los_Angeles. Another zone counts once the running day ends; what is used until then stays used."
+	return in
+}
+
 // editProvider shows the name and the limits of a provider key, and a POST
 // changes them.
 func (p *Pages) editProvider(c echo.Context, who auth.Person, w workspace) error {
@@ -87,6 +99,7 @@ func (p *Pages) editProvider(c echo.Context, who auth.Person, w workspace) error
 		return err
 	}
 	v := providerEditPage{workspace: w, form: keyForm(k.Name, k.Limits), ID: c.Param("id"), Name: k.Name}
+	v.Set("zone", k.Zone)
 	if c.Request().Method != http.MethodPost {
 		return show(c, http.StatusOK, providerEditView(v))
 	}

@@ -26,6 +26,15 @@ func TestLimitsOfAProviderKeyAreChangedOnItsPage(t *testing.T) {
 	}
 	s.get(at, session).has(t, "Trial, tier 2", "800,000")
 	s.get(at+"/edit", session).has(t, `value="800,000"`)
+	zoned := in("800,000")
+	zoned.Set("zone", "Mars/Olympus")
+	s.post(at+"/edit", session, zoned).has(t, "not an IANA time zone", `value="Mars/Olympus"`)
+	zoned.Set("zone", "Asia/Tokyo")
+	if a := s.post(at+"/edit", session, zoned); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	s.get(at, session).has(t, "UTC, from ", " Asia/Tokyo")
+	s.get(at+"/edit", session).has(t, `value="Asia/Tokyo"`)
 }
 
 func TestLimitsOfAnAPIKeyAreChangedOnItsPage(t *testing.T) {

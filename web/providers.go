@@ -153,7 +153,7 @@ func (p *Pages) provider(c echo.Context, who auth.Person, w workspace) error {
 	}
 	ctx := c.Request().Context()
 	view := providerPage{
-		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), Learned: learnedRows(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: k.Zone,
+		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), Learned: learnedRows(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: dayZones(k, w.Now),
 		Listed: k.ModelsListed, ModelNames: k.Models, Added: k.CreatedAt.In(w.Now.Location()), Checked: inZone(k.VerifiedAt, w.Now),
 	}
 	view.ByModel = tile(p, c, "models", func() (modelTableRows, error) {
@@ -329,4 +329,14 @@ func some(list []string, n int) string {
 		return strings.Join(list, ", ")
 	}
 	return strings.Join(list[:n], ", ") + " and " + ui.Count(int64(len(list)-n)) + " more"
+}
+
+// dayZones say where a provider's days end, and where they will once a
+// correction counts.
+func dayZones(k tenants.ProviderKey, now time.Time) string {
+	from, pending := k.Zones().Pending(now)
+	if !pending {
+		return k.Zone
+	}
+	return k.PastZones[len(k.PastZones)-1].Zone + ", from " + ui.Instant(from.In(now.Location()), now) + " " + k.Zone
 }

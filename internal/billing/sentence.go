@@ -215,7 +215,7 @@ func fine(l limits.Limit, zone string) (out []string) {
 		}
 		out = append(out, s+".")
 	case limits.PolicyCalendar:
-		out = append(out, fmt.Sprintf("%s a %s: the count starts anew at the beginning of each calendar %s in %s. At the cap, calls are refused until then.", name, l.Window, l.Window, zone))
+		out = append(out, fmt.Sprintf("%s a %s: the count starts anew at the beginning of each calendar %s in %s. At the cap, calls are refused until then. A cap that is new counts from the moment it holds, from 0.", name, l.Window, l.Window, zone))
 	case limits.PolicyGauge:
 		out = append(out, name+": one more is refused until one ends.")
 	}

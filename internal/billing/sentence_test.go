@@ -43,7 +43,7 @@ func TestTheSentenceSaysTheLimits(t *testing.T) {
 
 func TestTheFinePrintStatesTheMostInSixtySeconds(t *testing.T) {
 	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), limit(limits.DimensionTokens, limits.WindowDay, 1000)}, "Asia/Tokyo"), "\n")
-	for _, want := range []string{"at most 999 can pass in any 60 seconds", "beginning of each calendar day in Asia/Tokyo", "five minutes"} {
+	for _, want := range []string{"at most 999 can pass in any 60 seconds", "beginning of each calendar day in Asia/Tokyo", "counts from the moment it holds, from 0", "five minutes"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("missing %q in\n%s", want, all)
 		}

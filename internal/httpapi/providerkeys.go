@@ -17,6 +17,7 @@ type providerKeyBody struct {
 	BaseURL  string      `json:"base_url,omitempty" description:"For custom; https on port 443 of a public address" example:"https://llm.example.com/v1"`
 	Models   []string    `json:"models,omitempty" description:"Absent: discovered by asking the provider"`
 	Limits   []limitBody `json:"limits,omitempty" description:"The key's own limits at the provider"`
+	Zone     string      `json:"zone,omitempty" description:"IANA time zone in which the provider's days end; absent: as the catalogue says" example:"America/Los_Angeles"`
 }
 
 type providerKeyJSON struct {
@@ -28,7 +29,7 @@ type providerKeyJSON struct {
 	Fingerprint  string         `json:"fingerprint" description:"Tells two secrets apart without saying what they are"`
 	Status       string         `json:"status" enum:"active,cooling,invalid,unverified,disabled" description:"cooling: the provider accepts the key, but no model of it can be called now"`
 	StatusReason string         `json:"status_reason,omitempty" description:"Why the status is not active"`
-	Zone         string         `json:"zone" description:"IANA time zone in which the provider's day ends"`
+	Zone         string         `json:"zone" description:"IANA time zone in which the provider's day ends, as it was last corrected"`
 	Models       []string       `json:"models"`
 	Limits       []limitJSON    `json:"limits"`
 	Learned      []learnedJSON  `json:"learned" description:"Limits learned from the provider's answers, beside those that are configured"`
@@ -59,7 +60,7 @@ func addProviderKey(s *Server, r *request, _ none, b providerKeyBody) (providerK
 		return providerKeyJSON{}, err
 	}
 	k, err := s.tenants.AddProviderKey(r.ctx, r.tenant(), tenants.NewProviderKey{
-		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list,
+		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list, Zone: b.Zone,
 	})
 	return s.providerKeyOf(k), err
 }
@@ -79,7 +80,12 @@ func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, err
 	return s.providerKeyOf(k), err
 }
 
-func changeProviderKey(s *Server, r *request, _ none, b keyChangeBody) (providerKeyJSON, error) {
+type providerChangeBody struct {
+	keyChangeBody
+	Zone *string `json:"zone,omitempty" nullable:"false" description:"IANA time zone in which the provider's days end; it counts once the running day ends" example:"America/Los_Angeles"`
+}
+
+func changeProviderKey(s *Server, r *request, _ none, b providerChangeBody) (providerKeyJSON, error) {
 	key, err := r.path(id.ProviderKey, "provider key")
 	if err != nil {
 		return providerKeyJSON{}, err
@@ -88,6 +94,7 @@ func changeProviderKey(s *Server, r *request, _ none, b keyChangeBody) (provider
 	if err != nil {
 		return providerKeyJSON{}, err
 	}
+	c.Zone = b.Zone
 	k, err := s.tenants.ChangeProviderKey(r.ctx, r.tenant(), key, c)
 	return s.providerKeyOf(k), err
 }

@@ -83,13 +83,13 @@ func mostLearned(w Window) int64 {
 // are configured, and of the learned ones those that are tighter than every
 // configured limit that the model is charged to, or that nobody configured. The
 // scope and zone are the key's.
-func WithLearned(configured []Limit, learned []Learned, model string, scope Scope, zone string) []Limit {
+func WithLearned(configured []Limit, learned []Learned, model string, scope Scope, zones Zones) []Limit {
 	out := slices.Clone(configured)
 	for _, k := range learned {
 		if k.Model != model || slices.ContainsFunc(configured, k.within) {
 			continue
 		}
-		l := k.limit(scope, zone)
+		l := k.limit(scope, zones)
 		if i := slices.IndexFunc(out, func(o Limit) bool { return !o.EachModel && o.Mode != ModeShadow && o.family() == l.family() }); i >= 0 {
 			out[i].Amount, out[i].Burst = min(out[i].Amount, l.Amount), min(out[i].Burst, l.Amount) // the same ledger
 			continue
@@ -111,8 +111,8 @@ func (l Learned) within(c Limit) bool {
 
 // limit has an id that follows from what it is, so that it is the same one
 // everywhere.
-func (l Learned) limit(scope Scope, zone string) Limit {
-	out := Default(Limit{Scope: scope, Dimension: l.Dimension, Window: l.Window, Amount: l.Amount, Models: []string{l.Model}, Zone: zone})
+func (l Learned) limit(scope Scope, zones Zones) Limit {
+	out := Default(Limit{Scope: scope, Dimension: l.Dimension, Window: l.Window, Amount: l.Amount, Models: []string{l.Model}, Zone: zones.Zone, PastZones: zones.Past})
 	if l.Dimension == DimensionInputTokens {
 		out.Weights = map[Class]int64{ClassCachedInput: 0} // those who state input tokens don't count cached ones
 	}

@@ -45,7 +45,7 @@ func TestWhatIsLearnedTightensOrFillsAndNeverLoosens(t *testing.T) {
 		"what is configured is of another day": {[]Limit{Default(Limit{Scope: keyScope, Dimension: DimensionRequests, Window: WindowDay, Amount: 5})}, 60, "m", []int64{5, 60}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := WithLearned(c.configured, learned(c.learned), c.model, keyScope, "UTC")
+			got := WithLearned(c.configured, learned(c.learned), c.model, keyScope, Zones{Zone: "UTC"})
 			if diff := cmp.Diff(c.want, amounts(got)); diff != "" {
 				t.Error(diff)
 			}
@@ -107,7 +107,7 @@ func TestNoCallPassesThatWhatIsConfiguredWouldRefuse(t *testing.T) {
 			}
 			return n
 		}
-		got := WithLearned(configured, learned(amount), "m", keyScope, "UTC")
+		got := WithLearned(configured, learned(amount), "m", keyScope, Zones{Zone: "UTC"})
 		if want := min(least(configured), amount); least(got) != want {
 			t.Fatalf("%v and %d make %v", configured, amount, got)
 		}

@@ -17,12 +17,16 @@ import (
 type KeyChange struct {
 	Name   *string
 	Limits *[]limits.Limit
+	Zone   *string // of a provider key: in which the provider's days end
 }
 
 func (c *KeyChange) check() error {
 	var wrong []fault.Field
 	if c.Name != nil {
 		wrong = CheckName("/name", *c.Name)
+	}
+	if c.Zone != nil {
+		wrong = append(wrong, CheckZone("/zone", *c.Zone)...)
 	}
 	if c.Limits != nil {
 		list := make([]limits.Limit, len(*c.Limits))
@@ -65,8 +69,9 @@ func checkProviderLimits(list []limits.Limit) (wrong []fault.Field) {
 	return wrong
 }
 
-// ChangeProviderKey changes a provider key's name and its limits; everywhere
-// within a second. A taken name is a Conflict.
+// ChangeProviderKey changes a provider key's name, its limits and the zone of its
+// days; everywhere within a second, the zone when the running day ends. A taken
+// name is a Conflict, and so is a zone that is changed too often.
 func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, c KeyChange) (ProviderKey, error) {
 	if err := c.check(); err != nil {
 		return ProviderKey{}, err
@@ -91,6 +96,16 @@ func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, 
 				return err
 			}
 		}
+		if c.Zone != nil && *c.Zone != k.Zone {
+			z, err := moved(k.Zones(), *c.Zone, s.now().Add(zoneNotice))
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `
+				update provider_keys set zone = $3, past_zones = $4 where tenant_id = $1 and provider_key_id = $2`, tenant, key, z.Zone, z.Past); err != nil {
+				return err
+			}
+		}
 		if c.Limits != nil {
 			if _, err := ReplaceLimits(ctx, tx, tenant, OwnedByProviderKey, key, *c.Limits); err != nil {
 				return err
@@ -100,7 +115,7 @@ func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, 
 		if k, err = readProviderKey(ctx, tx, tenant, key); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, tenant, "provider_key.changed", id.ProviderKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits})
+		return Audit(ctx, tx, tenant, "provider_key.changed", id.ProviderKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits, before.Zone, k.Zone})
 	})
 	return k, conflict(err)
 }
@@ -129,7 +144,7 @@ func (s *Service) ChangeAPIKey(ctx context.Context, tenant, key uuid.UUID, c Key
 		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, tenant, "api_key.changed", id.APIKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits})
+		return Audit(ctx, tx, tenant, "api_key.changed", id.APIKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits, "", ""})
 	})
 	return k, err
 }
@@ -164,4 +179,6 @@ type keyDiff struct {
 	Name         string         `json:"name"`
 	LimitsBefore []limits.Limit `json:"limits_before"`
 	Limits       []limits.Limit `json:"limits"`
+	ZoneBefore   string         `json:"zone_before,omitempty"`
+	Zone         string         `json:"zone,omitempty"`
 }

@@ -38,7 +38,8 @@ type ProviderKey struct {
 	Fingerprint  string
 	Status       Status
 	StatusReason string
-	Zone         string // in which the provider's day ends
+	Zone         string // in which the provider's day ends, as it was last corrected
+	PastZones    []limits.PastZone
 	Models       []string
 	ModelsListed bool // by the tenant; otherwise discovered
 	Limits       []limits.Limit
@@ -63,6 +64,7 @@ type NewProviderKey struct {
 	BaseURL  string   // needed for custom, else the catalogue's is used where it is empty
 	Models   []string // nil: discovered
 	Limits   []limits.Limit
+	Zone     string // IANA, in which its days end; "": as the catalogue says
 }
 
 // AddProviderKey checks the key live and stores it, sealed. A key that the
@@ -79,6 +81,9 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 	}
 	if zone := catalogue.QuirksOf(n.BaseURL).Zone; zone != "" {
 		k.Zone = zone
+	}
+	if n.Zone != "" {
+		k.Zone = n.Zone
 	}
 	if !n.Secret.IsZero() {
 		k.Fingerprint = n.Secret.Fingerprint()
@@ -117,11 +122,18 @@ func insertProviderKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k *Prov
 // provider's days end.
 func (k ProviderKey) placed(list []limits.Limit) []limits.Limit {
 	out := Placed(list, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name})
-	return InZones(out, limits.Zones{Zone: k.Zone})
+	return InZones(out, k.Zones())
 }
+
+// Zones are those in which the provider's days have ended and end. A correction
+// counts once the running day ends.
+func (k ProviderKey) Zones() limits.Zones { return limits.Zones{Zone: k.Zone, Past: k.PastZones} }
 
 func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewProviderKey, error) {
 	wrong := CheckName("/name", n.Name)
+	if n.Zone != "" {
+		wrong = append(wrong, CheckZone("/zone", n.Zone)...)
+	}
 	p, known := catalogue.Lookup(n.Provider)
 	if !known {
 		wrong = append(wrong, fault.Field{Pointer: "/provider", Code: "unknown_provider", Message: "There is no such provider; use custom with a base_url for any OpenAI-compatible one."})

@@ -16,11 +16,11 @@ import (
 )
 
 const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,
-	models, models_listed, created_at, verified_at`
+	models, models_listed, created_at, verified_at, past_zones`
 
 func scanProviderKey(row pgx.CollectableRow) (k ProviderKey, err error) {
 	err = row.Scan(&k.ID, &k.Provider, &k.Name, &k.BaseURL, &k.Last4, &k.Fingerprint, &k.Status, &k.StatusReason, &k.Zone,
-		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt)
+		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt, &k.PastZones)
 	return k, err
 }
 
@@ -206,7 +206,7 @@ func (k ProviderKey) withLearned() map[string]*limits.Set {
 // LimitsFor is what counts for calls of a model: what is configured, and what
 // was learned where that is tighter.
 func (k ProviderKey) LimitsFor(model string) []limits.Limit {
-	return limits.WithLearned(k.Limits, k.Learned, model, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name}, k.Zone)
+	return limits.WithLearned(k.Limits, k.Learned, model, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name}, k.Zones())
 }
 
 // Routes opens every provider key of a tenant that is not switched off, oldest

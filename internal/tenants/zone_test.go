@@ -131,3 +131,40 @@ func TestLimitsAreReadWithEveryZoneThatMayStillCount(t *testing.T) {
 		t.Fatal(diff)
 	}
 }
+
+func TestACorrectedZoneOfAProviderCountsWhenItsDayEnds(t *testing.T) {
+	f := newFixture(t)
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	s := f.atClock(&now)
+	k, err := f.AddProviderKey(t.Context(), f.tenant, tenants.NewProviderKey{
+		Provider: "practice", Name: "P", Zone: "America/Los_Angeles", Limits: []limits.Limit{{Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 5}},
+	})
+	if err != nil || k.Zone != "America/Los_Angeles" || k.Limits[0].Zone != "America/Los_Angeles" {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	ledger, day := k.Limits[0].Ledger(""), func(k tenants.ProviderKey) (start, end time.Time) {
+		l := k.Limits[0]
+		start, end, _ = limits.Zones{Zone: l.Zone, Past: l.PastZones}.Day(now)
+		return start, end
+	}
+	_, ends := day(k)
+	if k, err = s.ChangeProviderKey(t.Context(), f.tenant, k.ID, tenants.KeyChange{Zone: new("Asia/Tokyo")}); err != nil || k.Zone != "Asia/Tokyo" {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	if _, end := day(k); !end.Equal(ends) || k.Limits[0].Ledger("") != ledger {
+		t.Errorf("the running day ends at %s, not at %s", end, ends)
+	}
+	if k, err = f.ProviderKey(t.Context(), f.tenant, k.ID); err != nil {
+		t.Fatal(err)
+	}
+	now = ends
+	if start, end := day(k); !start.Equal(ends) || !end.Equal(time.Date(2026, 12, 1, 15, 0, 0, 0, time.UTC)) {
+		t.Errorf("the next day is from %s to %s", start, end)
+	}
+	if learned := k.LimitsFor("m"); len(learned[0].PastZones) != 1 {
+		t.Errorf("what counts for a model forgets where the days ended: %+v", learned)
+	}
+	if _, err := s.ChangeProviderKey(t.Context(), f.tenant, k.ID, tenants.KeyChange{Zone: new("Mars/Olympus")}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a zone that is none: %v", err)
+	}
+}

@@ -107,3 +107,24 @@ func TestATenantsTimeZoneChangesWhenItsDayEnds(t *testing.T) {
 		t.Fatalf("taken back: %s", a)
 	}
 }
+
+func TestACapThatIsMadeTodayCountsFromThenOn(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	for range 3 {
+		weir.Want(t, 201, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 100}}`)
+	}
+	weir.Want(t, 200, "PATCH", "/api/v1/api-keys/"+w.KeyID, w.ManagementKey, `{"limits": [{"dimension": "units", "window": "day", "amount": 100}]}`)
+	stack.Eventually(t, patience, func() string {
+		a := weir.Want(t, 200, "GET", "/v1/limits", w.Key, nil)
+		if a.JSON("data.0.limit") != 100.0 {
+			return "the cap does not hold yet: " + a.String()
+		}
+		if a.JSON("data.0.used") != 0.0 {
+			t.Errorf("it counts what was before it: %s", a)
+		}
+		return ""
+	})
+	weir.Want(t, 201, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 100}}`)
+	weir.Want(t, 429, "POST", "/v1/reservations", w.Key, `{"estimate": {"units": 1}}`)
+}
