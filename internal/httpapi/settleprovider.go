@@ -26,6 +26,7 @@ func (b settleBody) checkProvider(byCustomer bool) (wrong []fault.Field) {
 	if len(b.RetryAfter) > 200 {
 		wrong = append(wrong, fault.Field{Pointer: "/retry_after", Code: "too_long", Message: "A Retry-After has at most 200 characters."})
 	}
+	wrong = append(wrong, tenants.CheckText("/retry_after", b.RetryAfter)...)
 	for pointer, said := range map[string]bool{"/provider_status": b.ProviderStatus != nil, "/retry_after": b.RetryAfter != ""} {
 		if said && byCustomer {
 			wrong = append(wrong, fault.Field{Pointer: pointer, Code: "not_for_this_kind", Message: "Only management keys say what a provider answered."})
