@@ -116,3 +116,32 @@ func TestWhatCallersNameLeavesRoomForOthers(t *testing.T) {
 		t.Fatalf("another customer's call: %v", err)
 	}
 }
+
+func TestNamesStayBoundedOverARestart(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		clock := limitstest.NewClock(limitstest.Noon)
+		m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, MaxNames: 3})
+		raw, err := m.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		each := limit(limits.DimensionTokens, limits.WindowRollingDay, 60)
+		each.EachModel = true
+		var journal []limits.Entry
+		for i := range 4 {
+			journal = append(journal, limits.Entry{At: clock.Now(), Reservation: reserve(t, m, fmt.Sprint("m", i), 60, each).Reservation})
+		}
+		if !killed {
+			journal = nil
+			if raw, err = m.Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, Started: clock.Now(), Snapshot: raw, Journal: journal, MaxNames: 3})
+		for _, model := range []string{"m3", "m4"} { // those beyond the bound share a ledger, which is spent
+			if reserve(t, next, model, 1, each).Admitted {
+				t.Errorf("killed %v: %s has a ledger of its own after a restart", killed, model)
+			}
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (t *tenant) chargeThen(h *hold, at *instant) {
 	c := charge{rule: h.rule, id: h.id}
 	if c.ref = t.index[h.id]; c.ref == 0 {
 		c.ref = t.fresh(h.rule, h.id, at)
-		t.enter(c.ref, nil)
+		t.enterAs(c.ref, h.rule.limit.manyOf())
 	} else if c.ref.kind() != h.rule.kind {
 		t.convert(&c, at)
 	}

@@ -158,6 +158,14 @@ func (l Limit) LedgerOf(model, endUser string) string {
 	return l.Ledger(model) + "@" + hashed(endUser)
 }
 
+// manyOf is the limit itself where each of its models or end users has a ledger.
+func (l Limit) manyOf() ident {
+	if !l.EachModel && !l.EachEndUser() {
+		return ident{}
+	}
+	return identify([]byte(l.family()))
+}
+
 // family is the name that the ledgers of a limit begin with.
 func (l Limit) family() string {
 	var b strings.Builder

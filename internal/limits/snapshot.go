@@ -30,11 +30,16 @@ type snapshotHead struct {
 	Killed  *killed `json:"killed,omitempty"`
 }
 
-const snapshotVersion = 3
+// snapshotVersion is what is written. What was written before does not say of which
+// limit a ledger is one of many.
+const (
+	snapshotVersion = 4
+	snapshotBefore  = 3
+)
 
 // kept is a ledger in a snapshot.
 type kept struct {
-	id         ident
+	id, family ident
 	kind       kind
 	a, b, c, d int64 // bucket: rate, ceiling, level, last; sliding: amount, 0, 0, the sub-bucket that runs
 	parts      []keptPart
@@ -97,7 +102,8 @@ func (t *tenant) each(f func(ref)) {
 }
 
 func (t *tenant) keep(r ref, at *instant) (k kept, used bool) {
-	k = kept{id: t.head(r).id, kind: r.kind()}
+	h := t.head(r)
+	k = kept{id: h.id, family: t.families.name(h.family), kind: r.kind()}
 	if k.kind == kindBucket {
 		b := t.buckets.at(r.place())
 		b.refill(at.ms, &t.rooms)
@@ -117,7 +123,9 @@ func (t *tenant) keep(r ref, at *instant) (k kept, used bool) {
 
 func (k *kept) append(to []byte) []byte {
 	le := binary.LittleEndian
-	to = le.AppendUint64(le.AppendUint64(to, k.id.a), k.id.b)
+	for _, id := range []ident{k.id, k.family} {
+		to = le.AppendUint64(le.AppendUint64(to, id.a), id.b)
+	}
 	to = le.AppendUint32(le.AppendUint32(to, uint32(k.kind)), uint32(len(k.parts)))
 	for _, n := range []int64{k.a, k.b, k.c, k.d} {
 		to = le.AppendUint64(to, uint64(n))
@@ -148,8 +156,14 @@ func (r *reader) take(n int) []byte {
 func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *reader) int64() int64   { return int64(binary.LittleEndian.Uint64(r.take(8))) }
 
-func (r *reader) kept() kept {
-	k := kept{id: ident{uint64(r.int64()), uint64(r.int64())}, kind: kind(r.uint32())}
+func (r *reader) ident() ident { return ident{uint64(r.int64()), uint64(r.int64())} }
+
+func (r *reader) kept(version int) kept {
+	k := kept{id: r.ident()}
+	if version > snapshotBefore {
+		k.family = r.ident()
+	}
+	k.kind = kind(r.uint32())
 	parts := r.uint32()
 	k.a, k.b, k.c, k.d = r.int64(), r.int64(), r.int64(), r.int64()
 	for range parts {
@@ -169,7 +183,7 @@ func (m *Memory) readSnapshot(raw []byte) (open map[uuid.UUID]bool, err error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, fmt.Errorf("limits: snapshot: %w", err)
 	}
-	if head.Version != snapshotVersion {
+	if head.Version != snapshotVersion && head.Version != snapshotBefore {
 		return nil, fmt.Errorf("limits: snapshot of version %d", head.Version)
 	}
 	r, now := &reader{b: body}, m.line(m.started)
@@ -178,7 +192,7 @@ func (m *Memory) readSnapshot(raw []byte) (open map[uuid.UUID]bool, err error) {
 		t := m.tenant(uuid.UUID(r.take(16)))
 		ledgers, calls := r.int64(), r.int64()
 		for i := int64(0); i < ledgers && !r.short; i++ {
-			t.recover(r.kept(), now)
+			t.recover(r.kept(head.Version), now)
 		}
 		for i := int64(0); i < calls && !r.short; i++ {
 			open[uuid.UUID(r.take(16))] = true
@@ -204,12 +218,12 @@ func (t *tenant) recover(k kept, now int64) {
 			return
 		}
 		r := t.make(kindBucket, k.id)
-		t.enter(r, nil)
+		t.enterAs(r, k.family)
 		b := t.buckets.at(r.place())
 		b.rate, b.ceiling, b.level, b.last = k.a, k.b, k.c, min(max(k.d, 0), now)
 	case kindMinute, kindRolling:
 		r := t.make(k.kind, k.id)
-		t.enter(r, nil)
+		t.enterAs(r, k.family)
 		t.slider(r).recover(k, now)
 	}
 }

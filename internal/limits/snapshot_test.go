@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -25,5 +26,27 @@ func TestACleanStopSoonAfterAKillGivesBackNothingOfWhatWasSpentBeforeTheKill(t *
 	next := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, Started: clock.Now(), Snapshot: raw})
 	if s := live(t, next, plan)[0]; s.Remaining > 20 {
 		t.Fatalf("%d of 600 can be spent 2 s after all of them were", s.Remaining)
+	}
+}
+
+func TestASnapshotOfTheVersionBeforeIsRead(t *testing.T) {
+	clock := limitstest.NewClock(limitstest.Noon)
+	plan := limit(limits.DimensionTokens, limits.WindowMinute, 600)
+	m := limits.NewMemory(limits.MemoryOptions{Now: clock.Now})
+	r := reserve(t, m, "", 300, plan).Reservation
+	if _, err := m.Settle(t.Context(), tenant, r.ID, limits.Settlement{Actual: r.Estimate}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, body, _ := bytes.Cut(raw, []byte("\n"))
+	const beforeFamily = 16 + 16 + 16 // the tenant, how much follows, the ledger's id
+	old := append(bytes.Replace(head, []byte(`"version":4`), []byte(`"version":3`), 1), '\n')
+	old = append(append(old, body[:beforeFamily]...), body[beforeFamily+16:]...)
+	next := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, Started: clock.Now(), Snapshot: old})
+	if s := live(t, next, plan)[0]; s.Remaining != 300 {
+		t.Fatalf("%+v", s)
 	}
 }

@@ -182,6 +182,15 @@ func (t *tenant) enter(r ref, of *rule) {
 	}
 }
 
+// enterAs is enter of a ledger of an earlier life; family is the limit that it is
+// one of many of, or zero.
+func (t *tenant) enterAs(r ref, family ident) {
+	t.enter(r, nil)
+	if family != (ident{}) {
+		t.head(r).family = t.families.join(family)
+	}
+}
+
 // drop forgets a ledger.
 func (t *tenant) drop(r ref) {
 	h := t.head(r)
@@ -252,6 +261,14 @@ func (f *families) size(id ident) int {
 		return int(f.all[i-1].n)
 	}
 	return 0
+}
+
+// name is the limit of a family; zero of none.
+func (f *families) name(i uint32) ident {
+	if i == 0 {
+		return ident{}
+	}
+	return f.all[i-1].id
 }
 
 func (f *families) join(id ident) uint32 {
