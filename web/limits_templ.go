@@ -597,7 +597,7 @@ func limitLineRow(l limitLine) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if l.Apart {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<td class=\"q2 wide\" colspan=\"4\" data-l=\"Level\">a level for each; name one above</td><td class=\"n\" data-l=\"Of\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<td class=\"gc wide q2\" colspan=\"4\" data-l=\"Level\">a level for each; name one above</td><td class=\"n\" data-l=\"Of\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

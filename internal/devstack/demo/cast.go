@@ -49,6 +49,7 @@ type plan struct {
 	requestsDay    int64
 	pricePerMille  int64 // of list price, what is charged
 	simultaneously int64
+	eachUser       int64 // requests a minute of each end user
 }
 
 // customer is one that calls: so many times on a working day, by this curve.
@@ -99,6 +100,9 @@ func (p plan) version() billing.NewVersion {
 	add(limits.DimensionRequests, limits.WindowDay, p.requestsDay)
 	add(limits.DimensionTokens, limits.WindowDay, p.tokensDay)
 	add(limits.DimensionConcurrency, limits.WindowNone, p.simultaneously)
+	if p.eachUser > 0 {
+		v.Limits = append(v.Limits, limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: p.eachUser, Scope: limits.Scope{Kind: limits.ScopeEndUser}})
+	}
 	for _, model := range sorted(prices) {
 		l := prices[model]
 		for _, line := range []struct {
@@ -145,7 +149,7 @@ var cast = []company{
 		plans: []plan{
 			{name: "Trial", fee: "0.00", currency: "EUR", rpm: 3, tpm: 20_000, tokensDay: 150_000, pricePerMille: 1000},
 			{name: "Team", fee: "49.00", currency: "EUR", rpm: 60, tpm: 60_000, tokensDay: 2_500_000, pricePerMille: 1300, simultaneously: 20},
-			{name: "Scale", fee: "290.00", currency: "EUR", rpm: 500, tpm: 200_000, tokensDay: 9_000_000, pricePerMille: 1200, simultaneously: 80},
+			{name: "Scale", fee: "290.00", currency: "EUR", rpm: 500, tpm: 200_000, tokensDay: 9_000_000, pricePerMille: 1200, simultaneously: 80, eachUser: 40},
 		},
 		customers: []customer{
 			{name: "Alder Support", plan: "Scale", perDay: 2300, weekend: 0.45, curve: office, keys: []key{

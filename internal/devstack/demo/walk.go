@@ -119,7 +119,7 @@ func (w *walk) call(ctx context.Context, m moment, r *rand.Rand) (usage.Event, e
 		EndUser: fmt.Sprintf("u-%d", 100+r.IntN(60)),
 	}
 	w.lastUsed[k.ID] = at
-	d, err := w.engine.Reserve(ctx, limits.Request{Tenant: w.tenant.ID, ID: e.ID, Model: model, Plan: []*limits.Set{w.plan}, Candidates: []limits.Candidate{{Model: model, Limits: w.supply[model]}}, Estimate: e.Estimate, Forget: true})
+	d, err := w.engine.Reserve(ctx, limits.Request{Tenant: w.tenant.ID, ID: e.ID, Model: model, EndUser: e.EndUser, Plan: []*limits.Set{w.plan}, Candidates: []limits.Candidate{{Model: model, Limits: w.supply[model]}}, Estimate: e.Estimate, Forget: true})
 	if err != nil {
 		return e, err
 	}
