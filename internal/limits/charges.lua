@@ -31,6 +31,22 @@ local function others(e)
   return true
 end
 
+-- crowded tells whether the groups that charges make are more than the tenant may
+-- have. Those whose lives are over are forgotten first.
+local function crowded(...)
+  local new, fresh_ones = 0, {}
+  for _, list in ipairs({ ... }) do
+    for _, e in ipairs(list) do
+      if e.made and e.wait == 0 and groups[e[1]].x == 0 and not fresh_ones[e[1]] then
+        new, fresh_ones[e[1]] = new + 1, true
+      end
+    end
+  end
+  if new == 0 or call('ZCARD', P .. 'g') + new <= most_groups then return false end
+  call('ZREMRANGEBYSCORE', P .. 'g', '-inf', latest)
+  return call('ZCARD', P .. 'g') + new > most_groups
+end
+
 local function amount_of(l, e)
   if l[3] ~= e[4] then
     l[3] = e[4]

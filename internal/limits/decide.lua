@@ -46,7 +46,7 @@ if not (ready and ready2) then return needs(stale, missing) end
 
 local admitted, name, expires = not refuses and not full, '', 0
 if admitted and what == 0 then
-  if open >= most then return answer(4) end
+  if open >= most or crowded(plan, candidates[chosen]) then return answer(4) end
   name, expires = id, micros + ttl
   if name == '' then name = put('>I6', read) .. tail end
   local own_part, count = ARGV[2], plan_count

@@ -45,7 +45,7 @@ local function says(l)
 end
 
 -- save_group writes a group that has changed, and tells its value. Its life is
--- renewed rarely.
+-- renewed rarely, and is noted among those of all groups of the tenant.
 local function save_group(i)
   local g = groups[i]
   local s, need = '', g.u
@@ -61,6 +61,7 @@ local function save_group(i)
   s = put('<ddH', g.u, g.x, #g) .. s
   if renew then
     local life = g.x - latest + 60000
+    call('ZADD', P .. 'g', g.x, string.sub(keys[i], #P + 1))
     call('SET', keys[i], s, 'PX', floor(life > 60000 and life or 60000))
   else
     call('SET', keys[i], s, 'KEEPTTL')

@@ -32,4 +32,5 @@ local function save_head(queued)
   local packed = put('<ddddd', latest, first, open, born, renewed)
   if life then call('SET', P, packed, 'PX', '691200000') else call('SET', P, packed, 'KEEPTTL') end
   if life or queued then call('PEXPIRE', P .. 'o', '14400000') end
+  if life then call('PEXPIRE', P .. 'g', '3456000000') end
 end

@@ -65,8 +65,9 @@ type RedisOptions struct {
 	Processes int
 	Log       *slog.Logger // nil: slog.Default()
 
-	MaxNames int // ledgers of one limit for each model or end user; 0: a hundred thousand
-	MaxOpen  int // reservations of a tenant that are open; 0: two hundred thousand
+	MaxLedgers int // scopes, and names within limits, of a tenant that have ledgers; 0: a million
+	MaxNames   int // ledgers of one limit for each model or end user; 0: a hundred thousand
+	MaxOpen    int // reservations of a tenant that are open; 0: two hundred thousand
 }
 
 // SharedBooks are Books that can tell later what a reading of them held: several
@@ -120,7 +121,7 @@ type farTenant struct {
 func NewRedis(o RedisOptions) *Redis {
 	r := &Redis{
 		prefix: o.Prefix, owner: o.Owner, clock: o.Now, after: o.After, books: o.Books,
-		decide: rueidis.NewLuaScript(luaReserving), outcome: rueidis.NewLuaScript(luaFollowing),
+		decide: bounded(luaReserving, o.MaxLedgers), outcome: bounded(luaFollowing, o.MaxLedgers),
 		maxNames: orDefault(o.MaxNames, 100_000), maxOpen: orDefault(o.MaxOpen, 200_000),
 		tenants: map[uuid.UUID]*farTenant{}, known: map[string]*Set{},
 	}
@@ -141,6 +142,11 @@ func NewRedis(o RedisOptions) *Redis {
 		}
 	}
 	return r
+}
+
+// bounded is a script with a bound on the groups of a tenant.
+func bounded(text string, mostGroups int) *rueidis.Lua {
+	return rueidis.NewLuaScript(fmt.Sprintf("local most_groups = %d\n", orDefault(mostGroups, 1_000_000)) + text)
 }
 
 // now is the instant that calendar windows are worked out for; where it is not
