@@ -163,7 +163,7 @@ func (p *pair) flood(set *limits.Set) (admitted int) {
 // open takes to run out.
 func (p *pair) await(missing func() string) {
 	p.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
