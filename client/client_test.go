@@ -340,3 +340,25 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestEachEndUserHasItsOwnLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stack.Limit{Dimension: "tokens", Window: "day", Amount: 1000, Scope: "end_user"})
+	for _, user := range []string{"ann", "bob"} {
+		call := w.call(1000)
+		call.EndUser = user
+		if _, err := w.Reserve(t.Context(), call); err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+		var r *Refusal
+		if _, err := w.Reserve(t.Context(), call); !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].Scope != "end_user" {
+			t.Errorf("%s again: %v", user, err)
+		}
+	}
+	for user, want := range map[string]int64{"ann": 0, "carl": 1000} {
+		live, err := w.LimitsOf(t.Context(), w.Customer, "", user)
+		if err != nil || len(live.Limits) != 1 || live.Limits[0].Remaining != want {
+			t.Errorf("%s: %+v, %v", user, live, err)
+		}
+	}
+}

@@ -114,8 +114,14 @@ type LiveLimit struct {
 // management key of the customer that is named. model leaves those that a call
 // for it touches; "" is all of them but those that have a ledger for each model.
 func (c *Client) Limits(ctx context.Context, customer, model string) (out Live, err error) {
+	return c.LimitsOf(ctx, customer, model, "")
+}
+
+// LimitsOf is Limits with those that each end user has for itself, as they stand
+// for one of them.
+func (c *Client) LimitsOf(ctx context.Context, customer, model, endUser string) (out Live, err error) {
 	q := url.Values{}
-	for name, v := range map[string]string{"customer": customer, "model": model} {
+	for name, v := range map[string]string{"customer": customer, "model": model, "end_user": endUser} {
 		if v != "" {
 			q.Set(name, v)
 		}

@@ -65,6 +65,19 @@ var lives = []guarantee{
 			t.Fatalf("the books were asked %v", books.asked)
 		}
 	}},
+	{"ASpentDayOfAnEndUserIsStillSpentAfterARestart", func(t *testing.T, open Open) {
+		b, books, day := restarted(t, open, 0)
+		day.Scope.Kind = limits.ScopeEndUser
+		books.totals[limits.WindowKey{Ledger: day.LedgerOf("", "ann"), WindowStart: Noon.Add(-12 * time.Hour)}] = 950
+		for user, left := range map[string]int64{"ann": 50, "bob": 1000} {
+			ask := func(n int64) bool {
+				return b.ask(limits.Request{Plan: of([]limits.Limit{day}), EndUser: user, Estimate: tokens(n)}).Admitted
+			}
+			if ask(left+1) || !ask(left) || ask(1) {
+				t.Fatalf("%s has not %d left", user, left)
+			}
+		}
+	}},
 	{"AWindowThatBeganInThisLifeAsksNobody", func(t *testing.T, open Open) {
 		b, books, day := restarted(t, open, 950)
 		b.clock.Move(12 * time.Hour)
