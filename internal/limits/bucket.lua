@@ -2,42 +2,42 @@
 -- kind, 2 which making of it, and then of a bucket 3 rate, 4 ceiling, 5 level, 6
 -- last, 7 held, 8 turn, and three numbers for each of its rooms: since, least,
 -- calls. Every number stays below 2^53, so doubles are exact.
-local grain, never = 60000, -1
-local rooms
-
-local function refill(b)
-  local e = latest - b[6]
-  if e <= 0 then return end
-  b[6] = latest
-  local rate = b[3]
-  if rate == 0 then return end
-  local full = b[4] * grain
-  local missing, credit = full - b[5], e * rate
-  if missing == 0 and not b[9] then return end
-  if credit >= missing then b[5] = full else b[5] = b[5] + credit end
-  if b[9] then rooms().rises(b) else b[8] = b[8] + 1 end
-end
-
-local function note(b)
-  local headroom = b[4] * grain - b[5]
-  if not b[9] then
-    b[9], b[10], b[11] = b[8], headroom, 1
-    return
-  end
-  local n = #b
-  if b[n - 2] == b[8] then
-    b[n - 1], b[n] = headroom, b[n] + 1
-    return
-  end
-  b[n + 1], b[n + 2], b[n + 3] = b[8], headroom, 1
-  if n + 3 > 8 + 3 * 12 then rooms().crowded(b) end
-end
-
--- rooms are the functions that change more than the last room, made when one is
--- needed: a script makes its functions anew each time that it runs.
+--
+-- buckets makes the functions, when one is needed: a script makes its functions
+-- anew each time that it runs.
 local made
-rooms = function()
+
+buckets = function()
   if made then return made end
+  local rises, crowded
+
+  local function refill(b)
+    local e = latest - b[6]
+    if e <= 0 then return end
+    b[6] = latest
+    local rate = b[3]
+    if rate == 0 then return end
+    local full = b[4] * grain
+    local missing, credit = full - b[5], e * rate
+    if missing == 0 and not b[9] then return end
+    if credit >= missing then b[5] = full else b[5] = b[5] + credit end
+    if b[9] then rises(b) else b[8] = b[8] + 1 end
+  end
+
+  local function note(b)
+    local headroom = b[4] * grain - b[5]
+    if not b[9] then
+      b[9], b[10], b[11] = b[8], headroom, 1
+      return
+    end
+    local n = #b
+    if b[n - 2] == b[8] then
+      b[n - 1], b[n] = headroom, b[n] + 1
+      return
+    end
+    b[n + 1], b[n + 2], b[n + 3] = b[8], headroom, 1
+    if n + 3 > 8 + 3 * 12 then crowded(b) end
+  end
 
   local function cut(b, i)
     local n = #b
@@ -58,7 +58,7 @@ rooms = function()
 
   -- rises notes that the level came up. Rooms of a full bucket give nothing back,
   -- no more than none would.
-  local function rises(b)
+  function rises(b)
     b[8] = b[8] + 1
     local n = #b
     if n == 8 then return end
@@ -75,7 +75,7 @@ rooms = function()
   end
 
   -- crowded makes the two neighbours that differ least one.
-  local function crowded(b)
+  function crowded(b)
     local best = 12
     for i = 15, #b - 5, 3 do
       if b[i + 1] - b[i - 2] < b[best + 1] - b[best - 2] then best = i end
@@ -124,7 +124,55 @@ rooms = function()
     return given
   end
 
-  made = { rises = rises, crowded = crowded, forgive = forgive, spend = spend, release = release, give_back = give_back }
+  -- settle replaces what was charged at mark by cost.
+  local function settle(b, mark, amount, cost, was_open)
+    refill(b)
+    if cost > amount then
+      spend(b, cost - amount)
+    elseif cost < amount then
+      b[5] = b[5] + give_back(b, mark, (amount - cost) * grain)
+      b[8] = b[8] + 1
+    end
+    if was_open then b[7] = b[7] - amount end
+    release(b, mark)
+  end
+
+  -- crowd is the ledger at b of a group's numbers v (value.lua); was is how many
+  -- numbers it has more.
+  local function crowd(s, v, b)
+    local l = { 1, unpack(v, b, b + 9) }
+    local count, length = take('<HH', s)
+    local more = 21 + 88 * count + length
+    for j = 15, b, 11 do more = more + 8 * v[j] end
+    for j, n in ipairs({ take('<' .. rep('d', v[b + 10]), s, more) }) do l[11 + j] = n end
+    l[#l], l.was = nil, v[b + 10]
+    return l
+  end
+
+  -- rest_of is the rest of a group's value, of which some ledgers are crowded, by
+  -- their places among its numbers.
+  local function rest_of(s, v, crowded)
+    local count, length = take('<HH', s)
+    local at, more = 21 + 88 * count, {}
+    local from = at + length
+    for j = 1, count do
+      local b = 11 * j - 6
+      local l, follow = crowded[b], v[b + 10]
+      if l then
+        for f = 0, 9 do v[b + f] = l[f + 2] or 0 end
+        v[b + 10], follow = #l > 11 and #l - 11 or 0, l.was
+        if v[b + 10] > 0 then more[#more + 1] = put('<' .. rep('d', v[b + 10]), unpack(l, 12)) end
+      else
+        more[#more + 1] = string.sub(s, from, from + 8 * follow - 1)
+      end
+      from = from + 8 * follow
+    end
+    return put('<' .. rep('d', 11 * count), unpack(v, 5, 4 + 11 * count)) .. string.sub(s, at, at + length - 1) .. table.concat(more)
+  end
+
+  made = {
+    crowd = crowd, rest_of = rest_of, refill = refill, note = note, forgive = forgive, spend = spend, settle = settle,
+  }
   return made
 end
 

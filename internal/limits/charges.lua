@@ -3,23 +3,35 @@
 -- of a calendar; of a limit for each name, names: the suffix of the set of its
 -- names, that of the group and the field which all others share, how many names
 -- there may be. ahead and ahead_pico are what others ask for before it.
-local charge_shape, names_shape = '<HBc0BddddBdd', '<Bc0Bc0Bc0d'
 local stale, missing = false, {}
 
--- charges reads a list of them.
-local function charges(from, count)
-  local list = {}
+-- charges reads a list of charges after which others may follow: counts, and those
+-- of the plan and of each candidate.
+local function charges(at_)
+  local plan_count, all, fields_length, count, from = take('<HHHH', ask, at_)
+  local lists, ends = { {} }, { plan_count }
   for i = 1, count do
-    local e = { take(charge_shape, ask, from) }
-    from, e[11] = e[11], nil
+    ends[i + 1], from = take('<H', ask, from)
+    lists[i + 1], ends[i + 1] = {}, ends[i] + ends[i + 1]
+  end
+  local fields, of = from + 48 * all, 1
+  local flags = fields + fields_length
+  local names = flags + 17 * all
+  for j = 1, all do
+    while j > ends[of] do of = of + 1 end
+    local e = {}
+    e[1], e[3], e[4], e[5], e[6], e[7], from = take('<dddddd', ask, from)
+    e[2], fields = take('<Bc0', ask, fields)
+    e[2] = string.sub(e[2], 2, -2)
+    e[8], e[9], e[10], flags = take('<Bdd', ask, flags)
     e.shadow, e.old, e.ahead, e.ahead_pico = flag(e[8], 1), flag(e[8], 8), 0, 0
     if e[8] >= 16 then
-      e.names = { take(names_shape, ask, from) }
-      from = e.names[5]
+      e.names = { take('<Bc0Bc0Bc0d', ask, names) }
+      names = e.names[5]
     end
-    list[i] = e
+    table.insert(lists[of], e)
   end
-  return list, from
+  return table.remove(lists, 1), lists, names
 end
 
 local function others(e)

@@ -1,6 +1,4 @@
-local plan, from = charges(listed, plan_count)
-local candidates = {}
-for i = 1, candidate_count do candidates[i], from = charges(from, (take('<H', ask, counted + 2 * (i - 1)))) end
+local plan, candidates, from = charges(listed)
 
 -- A call that may come again, or brings its own id, may be there.
 local function standing(s)
@@ -23,7 +21,7 @@ if what == 0 and mine then
   local s = call('GET', P .. 'r' .. id)
   local r = standing(s)
   if r then
-    local asks = open_record(put('<BBBBHdddddd', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[2])
+    local asks = open_record(put('<BBBBHdddddd', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. string.sub(ARGV[2], texts_from))
     if r[1] ~= 0 or r[4] ~= asks[4] or r[5] ~= requests or r[6] ~= asks[6] or r[13] > 0 then return answer(3) end
     return again(id, s, r)
   end
@@ -51,7 +49,7 @@ if admitted and what == 0 then
   if name == '' then name = put('>I6', read) .. tail end
   local own_part, count = ARGV[2], plan_count
   if chosen > 0 then count = count + #candidates[chosen] end
-  if chosen > 1 then own_part = string.sub(own_part, 1, common) .. ARGV[1 + chosen] end
+  if chosen > 1 then own_part = string.sub(own_part, 1, plan_holds) .. ARGV[1 + chosen] .. string.sub(own_part, texts_from) end
   local r = open_record(put('<BBBBHdddddd', 0, forget, 0, 0, count, micros, expires, expires + 3600000000, requests, 0, chosen - 1)
     .. rep('\0', 24 * count) .. own_part)
   local holds, until_ms = r[17], floor(expires / 1000) + 1

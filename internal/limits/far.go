@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -13,8 +14,17 @@ import (
 // far is what Redis is told of a set, worked out once: where its ledgers are,
 // and its limits for whoever settles.
 type far struct {
-	rules       []farRule
-	definitions string
+	rules []farRule
+	raw   string // its limits
+
+	once sync.Once
+	kept string
+}
+
+// definitions are its limits for many reservations to keep.
+func (f *far) definitions() string {
+	f.once.Do(func() { f.kept = squeezed(f.raw) })
+	return f.kept
 }
 
 // farRule says where the ledgers of a rule are: a group is everything of one
@@ -39,7 +49,7 @@ func (s *Set) told() *far {
 		to.base, to.field, to.counts = groupOf(&r.limit), fieldOf(&r.limit), r.farCounts()
 	}
 	raw, _ := json.Marshal(list) // plain values
-	f.definitions = string(raw)
+	f.raw = string(raw)
 	s.far.Store(f)
 	return f
 }
@@ -84,6 +94,7 @@ func (f *farRule) othersField() string { return f.field + "+" }
 const (
 	farCountsRequests = 1
 	farCountsUnits    = 2
+	farCountsPlain    = 3 // tokens, all alike
 	farCountsOne      = 4
 	farCountsCharge   = 5
 	farCountsProvider = 6
@@ -104,7 +115,12 @@ func (r *rule) farCounts() int {
 		}
 		return farCountsCharge
 	}
-	return farCountsTokens
+	for _, w := range r.weights {
+		if w != 1000 {
+			return farCountsTokens
+		}
+	}
+	return farCountsPlain
 }
 
 // window is the calendar window that an instant is in.
@@ -118,20 +134,23 @@ func (f *farRule) window(r *rule, wallMS int64) window {
 }
 
 // packFigures is a cost without its requests: a packed string that is equal for
-// equal costs.
+// equal costs, without the zeros that it ends with.
 func packFigures(c *Cost) string {
 	p := packer{make([]byte, 0, 80)}
 	t := &c.Tokens
 	p.ints(c.Units, t.Input, t.CachedInput, t.CacheWrite, t.Output, t.Reasoning,
 		c.ChargePico/picos, c.ChargePico%picos, c.ProviderPico/picos, c.ProviderPico%picos)
+	for len(p.b) > 0 && [8]byte(p.b[len(p.b)-8:]) == [8]byte{} {
+		p.b = p.b[:len(p.b)-8]
+	}
 	return string(p.b)
 }
 
 func costOf(figures string, requests int64) Cost {
 	u := unpacker{s: figures}
 	var n [10]int64
-	for i := range n {
-		n[i] = u.int()
+	for i := range len(figures) / 8 {
+		n[i%len(n)] = u.int()
 	}
 	return Cost{
 		Requests: requests, Units: n[0], Tokens: Tokens{n[1], n[2], n[3], n[4], n[5]},

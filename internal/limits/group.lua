@@ -1,14 +1,8 @@
--- A group is the ledgers of one scope (of one model, of one end user): a table of
--- them by their fields, which it lists in order; u, until when a reservation needs
--- it, and x, until when it lives at least (ms). Its value is both, how many
--- ledgers there are, and of each its kind, how many numbers it is, its field and
--- its numbers.
---
--- Numbers of a ledger, beyond those of bucket.lua: of a gauge 3 amount, 4 used; of
--- a calendar window 3 amount, 4 and 5 used (whole, pico), 6 and 7 held, 8 and 9
--- its start and end; of a sliding window 3 amount, 4 used, 5 held, 6 the current
--- sub-bucket, then those that were charged: number, amount.
+-- Ledgers out of a group's value (value.lua), and back. A ledger is a table of its
+-- kind and its numbers, without gaps; a group one of its ledgers by their fields,
+-- which it lists in order, and of u and x, the two instants.
 local keys, groups, dirty = KEYS, {}, {}
+local own_numbers = { 7, 5, 5, 8, 3 }
 
 local function group(i)
   local g = groups[i]
@@ -17,13 +11,23 @@ local function group(i)
   groups[i] = g
   local s = raw[i]
   if not s then return g end
-  local count, at, kind, n, field
-  g.u, g.x, count, at = take('<ddH', s)
+  local count, length, at
+  count, length, g.u, g.x, at = take('<HHdd', s)
+  local numbers = at
+  at = at + 88 * count
+  local more = at + length
   for k = 1, count do
-    kind, n, field, at = take('<BHBc0', s, at)
-    local l = { kind, take(n == 7 and '<ddddddd' or '<' .. rep('d', n), s, at) }
-    at = l[n + 2]
-    l[n + 2] = nil
+    local field, kind, place
+    field, kind, place, at = take('<Bc0BH', s, at)
+    local l, n = { kind, take('<ddddddddddd', s, numbers + 88 * (place - 1)) }, own_numbers[kind]
+    local follow = l[12]
+    if kind == 1 and l[11] > 0 then n = 10 end
+    for j = #l, n + 2, -1 do l[j] = nil end
+    if follow > 0 then
+      local rest = { take('<' .. rep('d', follow), s, more) }
+      for j = 1, follow do l[n + 1 + j] = rest[j] end
+      more = more + 8 * follow
+    end
     g[k], g[field] = field, l
   end
   return g
@@ -34,7 +38,7 @@ local function own(g, field, l)
   g[field] = l
 end
 
--- says is how long a ledger says something: a full bucket says nothing, a window
+-- says is until when a ledger says something: a full bucket says nothing, a window
 -- that slides lasts as long as it is wide, and one of the calendar outlives its
 -- end, so that the next one is known to be new.
 local function says(l)
@@ -44,27 +48,23 @@ local function says(l)
   return kind == 5 and 0 or latest + (kind == 2 and 61000 or 289 * 300000)
 end
 
--- save_group writes a group that has changed, and tells its value. Its life is
--- renewed rarely, and is noted among those of all groups of the tenant.
 local function save_group(i)
   local g = groups[i]
-  local s, need = '', g.u
+  local need, directory, numbers, more = g.u, {}, {}, {}
   for k = 1, #g do
     local field = g[k]
     local l = g[field]
-    local last, n = says(l), #l - 1
+    local kind, n, last = l[1], #l - 1, says(l)
     if last > need then need = last end
-    s = s .. put(n == 7 and '<BHBc0ddddddd' or '<BHBc0' .. rep('d', n), l[1], n, #field, field, unpack(l, 2))
+    local most = kind == 1 and 10 or own_numbers[kind]
+    local follow = n > most and n - most or 0
+    local own_part = { unpack(l, 2, n + 1 - follow) }
+    for j = #own_part + 1, 10 do own_part[j] = 0 end
+    own_part[11] = follow
+    directory[k] = put('<Bc0BH', #field, field, kind, k)
+    numbers[k] = put('<ddddddddddd', unpack(own_part))
+    if follow > 0 then more[#more + 1] = put('<' .. rep('d', follow), unpack(l, most + 2)) end
   end
-  local renew = need + 60000 > g.x
-  if renew then g.x = need + 360000 end
-  s = put('<ddH', g.u, g.x, #g) .. s
-  if renew then
-    local life = g.x - latest + 60000
-    call('ZADD', P .. 'g', g.x, string.sub(keys[i], #P + 1))
-    call('SET', keys[i], s, 'PX', floor(life > 60000 and life or 60000))
-  else
-    call('SET', keys[i], s, 'KEEPTTL')
-  end
-  return s
+  directory = table.concat(directory)
+  return save_value(keys[i], #g, #directory, g.u, g.x, need, table.concat(numbers) .. directory .. table.concat(more))
 end

@@ -1,7 +1,8 @@
 -- Ledgers of the limits engine, as sliding.go, calendar.go and gauge.go state
 -- them, and what is done with any of them.
-local c = rooms()
-local forgive, spend, release, give_back = c.forgive, c.spend, c.release, c.give_back
+local never = -1
+local c = buckets()
+local refill, note, forgive, spend, settle_bucket = c.refill, c.note, c.forgive, c.spend, c.settle
 local parts = { [2] = 61, [3] = 289 }
 local width = { [2] = 1000, [3] = 300000 }
 local place = {}
@@ -158,7 +159,7 @@ end
 local function answer(status, rest)
   for i in pairs(dirty) do save_group(i) end
   save_head(false)
-  return put('<Bdd', status, micros, latest) .. (rest or '')
+  return { put('<Bdd', status, micros, latest), rest or '' }
 end
 
 -- needs is the answer where windows have to be worked out for another instant, or

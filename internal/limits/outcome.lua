@@ -1,6 +1,4 @@
--- What follows a reservation: to do, and then the id and what is told of it.
-local id, rest = take('<Bc0', ask, body)
-
+-- What follows a reservation, other than the usual end (swift_settle.lua).
 local function load(name)
   local s = call('GET', P .. 'r' .. name)
   local r = s and open_record(s)
@@ -14,13 +12,18 @@ local function cost(h, v, requests)
   local counts = h[10]
   if counts == 1 then return requests, 0 end
   if counts == 2 then return v[1], 0 end
+  if counts == 3 then return v[2] + v[3] + v[4] + v[5] + v[6], 0 end
   if counts == 4 then return 1, 0 end
   if counts == 5 then return v[7], v[8] end
   if counts == 6 then return v[9], v[10] end
   return floor((v[2] * counts[1] + v[3] * counts[2] + v[4] * counts[3] + v[5] * counts[4] + v[6] * counts[5] + 999) / 1000), 0
 end
 
-local function figures_of(s) return { take('<dddddddddd', s) } end
+local function figures_of(s)
+  local v = { take('<' .. rep('d', #s / 8), s) }
+  for i = #v, 10 do v[i] = 0 end -- the first of these is not a figure
+  return v
+end
 
 -- settle_lost settles a hold whose ledger was made anew since: nothing is given
 -- back, but an overrun counts, and counts now.
@@ -57,15 +60,7 @@ local function settle(h, n, p, was_open)
   if not l then return settle_lost(h, n, p) end
   dirty[i] = true
   if l[1] == 1 then
-    refill(l)
-    if n > h[4] then
-      spend(l, n - h[4])
-    elseif n < h[4] then
-      l[5] = l[5] + give_back(l, h[6], (h[4] - n) * grain)
-      l[8] = l[8] + 1
-    end
-    if was_open then free(h, l) end
-    release(l, h[6])
+    settle_bucket(l, h[6], h[4], n, was_open)
     return
   elseif l[1] == 4 then
     if l[8] == h[6] then l[4], l[5] = sum(l[4] + n - h[4], l[5] + p - h[5]) end
@@ -140,14 +135,12 @@ if what == 2 then
 end
 
 -- 3 move: the attempt, whether its request is given back, whether the only candidate
--- was charged already elsewhere, and so fits, the attempt's figures, how many
--- candidates; how many charges each has; the charges. ARGV[2] are definitions to
--- add and the holds of the first candidate, ARGV[3] and on those of the others.
+-- was charged already elsewhere, and so fits, the attempt's figures, and the charges
+-- of the candidates (charges.lua). ARGV[2] are definitions to add, ARGV[3] and on the
+-- holds of each candidate.
 if what == 3 then
-  local attempt, back, forced, figures, count, from = take('<dBBBc0H', ask, rest)
-  local candidates, counted = {}, from
-  from = from + 2 * count
-  for i = 1, count do candidates[i], from = charges(from, (take('<H', ask, counted + 2 * (i - 1)))) end
+  local attempt, back, forced, figures, from = take('<dBBBc0', ask, rest)
+  local _, candidates = charges(from)
   local r, s = load(id)
   if not r then return answer(5) end
   if r[1] >= 3 then return answer(6) end
@@ -186,10 +179,10 @@ if what == 3 then
     local had, texts, n = #r[16], ARGV[2], nil
     n, from = take('<H', texts)
     for i = 1, n do r[16][had + i], from = take('<Ic0', texts, from) end
-    if chosen > 1 then texts, from = ARGV[1 + chosen], 1 end
     local holds = {}
+    texts, from = ARGV[2 + chosen], 1
     for i = 1, #candidates[chosen] do
-      holds[i], from = hold(texts, from)
+      holds[i], from = hold(texts, from, holds[i - 1])
       holds[i][11] = holds[i][11] + had
     end
     charge(r, candidates[chosen], holds, floor(r[3] / 1000) + 1)

@@ -11,11 +11,16 @@
 -- limit among the definitions, 13 amount and 14 ceiling of the limit, 15 a name or
 -- model.
 --
--- Its value is what changes, then 6, 7 and 8 of each hold; then what this process
--- packs (farRecord): the texts, the definitions, and the rest of each hold.
-local function hold(s, at)
+-- Its value is its numbers, then 6, 7 and 8 of each hold; then what the process that
+-- reserved packs (redis_kept.go): the rest of each hold, whose field is as a group's
+-- directory has it; the texts, what it came to first; the definitions.
+
+-- hold reads one; a suffix that is empty is that of the one before.
+local function hold(s, at, before)
   local h = {}
-  h[1], h[2], h[3], h[9], h[10], h[4], h[5], h[13], h[14], h[11], h[12], h[15], at = take('<Bc0Bc0BBBddddHHHc0', s, at)
+  h[1], h[2], h[9], h[10], h[4], h[5], h[13], h[14], h[11], h[12], h[15], at = take('<Bc0Bc0BBddddHHHc0', s, at)
+  if h[1] == '' then h[1] = before[1] end
+  h[3], h[2] = string.byte(h[2], -1), string.sub(h[2], 2, -2)
   if h[10] == 7 then
     local w = { take('<ddddd', s, at) }
     h[10], at, w[6] = w, w[6], nil
@@ -27,14 +32,15 @@ local function open_record(s)
   local r, n, at, definitions = {}, nil, nil, {}
   r[1], r[9], r[10], r[12], n, r[2], r[3], r[18], r[5], r[13], r[15], at = take('<BBBBHdddddd', s)
   local marks, holds, count = at, {}, nil
-  r[4], r[11], r[14], r[6], r[8], r[19], r[20], count, at = take('<Hc0Hc0Hc0Hc0Hc0Hc0Hc0H', s, at + 24 * n)
-  for i = 1, count do definitions[i], at = take('<Ic0', s, at) end
+  at = at + 24 * n
   for i = 1, n do
     local h
-    h, at = hold(s, at)
+    h, at = hold(s, at, holds[i - 1])
     h[6], h[7], h[8] = take('<ddd', s, marks + 24 * (i - 1))
     holds[i] = h
   end
+  r[11], r[14], r[4], r[6], r[8], r[19], r[20], count, at = take('<Hc0Hc0Hc0Hc0Hc0Hc0Hc0H', s, at)
+  for i = 1, count do definitions[i], at = take('<Ic0', s, at) end
   r[16], r[17] = definitions, holds
   return r
 end
@@ -43,13 +49,13 @@ local function close_record(r)
   local n, list = #r[17], {}
   list[1] = put('<BBBBHdddddd', r[1], r[9], r[10], r[12], n, r[2], r[3], r[18], r[5], r[13], r[15])
   for _, h in ipairs(r[17]) do list[#list + 1] = put('<ddd', h[6], h[7], h[8]) end
-  list[#list + 1] = put('<Hc0Hc0Hc0Hc0Hc0Hc0Hc0H', #r[4], r[4], #r[11], r[11], #r[14], r[14], #r[6], r[6], #r[8], r[8], #r[19], r[19], #r[20], r[20], #r[16])
-  for _, d in ipairs(r[16]) do list[#list + 1] = put('<Ic0', #d, d) end
   for _, h in ipairs(r[17]) do
-    local weights = type(h[10]) == 'table' and h[10]
-    list[#list + 1] = put('<Bc0Bc0BBBddddHHHc0', #h[1], h[1], #h[2], h[2], h[3], h[9], weights and 7 or h[10], h[4], h[5], h[13], h[14], h[11], h[12], #h[15], h[15])
+    local weights, entry = type(h[10]) == 'table' and h[10], string.char(#h[2]) .. h[2] .. string.char(h[3])
+    list[#list + 1] = put('<Bc0Bc0BBddddHHHc0', #h[1], h[1], #entry, entry, h[9], weights and 7 or h[10], h[4], h[5], h[13], h[14], h[11], h[12], #h[15], h[15])
     if weights then list[#list + 1] = put('<ddddd', unpack(weights)) end
   end
+  list[#list + 1] = put('<Hc0Hc0Hc0Hc0Hc0Hc0Hc0H', #r[11], r[11], #r[14], r[14], #r[4], r[4], #r[6], r[6], #r[8], r[8], #r[19], r[19], #r[20], r[20], #r[16])
+  for _, d in ipairs(r[16]) do list[#list + 1] = put('<Ic0', #d, d) end
   return table.concat(list)
 end
 

@@ -22,12 +22,16 @@ import (
 var (
 	//go:embed head.lua
 	luaHead string
+	//go:embed value.lua
+	luaValue string
 	//go:embed bucket.lua
 	luaBucket string
 	//go:embed group.lua
 	luaGroup string
 	//go:embed swift_reserve.lua
 	luaSwiftReserve string
+	//go:embed swift_settle.lua
+	luaSwiftSettle string
 	//go:embed record.lua
 	luaRecord string
 	//go:embed ledgers.lua
@@ -39,8 +43,8 @@ var (
 	//go:embed outcome.lua
 	luaOutcome string
 
-	luaReserving = luaHead + luaBucket + luaGroup + luaSwiftReserve + luaRecord + luaLedgers + luaCharges + luaDecide
-	luaFollowing = luaHead + luaBucket + luaGroup + luaRecord + luaLedgers + luaCharges + luaOutcome
+	luaReserving = luaHead + luaValue + luaBucket + luaSwiftReserve + luaGroup + luaRecord + luaLedgers + luaCharges + luaDecide
+	luaFollowing = luaHead + luaValue + luaBucket + luaSwiftSettle + luaGroup + luaRecord + luaLedgers + luaCharges + luaOutcome
 )
 
 // RedisOptions make a Redis. Only Client is required.

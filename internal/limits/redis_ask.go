@@ -1,5 +1,7 @@
 package limits
 
+import "slices"
+
 // farAsk is a request on its way to the script.
 type farAsk struct {
 	r           *Redis
@@ -26,8 +28,9 @@ type farCharge struct {
 	others    bool  // shared by those beyond the bound on names
 	wait      int64 // until it fits, in µs; 0: it does; below 0: it never will
 
-	group int    // the place of its ledger's group among the keys, from 1
-	field string // in it
+	group  int    // the place of its ledger's group among the keys, from 1
+	field  string // in it
+	window window
 }
 
 func (r *Redis) ask(t *farTenant, model string) *farAsk {
@@ -42,7 +45,7 @@ func (q *farAsk) resolve(req *Request) {
 		}
 		for i := range s.rules {
 			if r := &s.rules[i]; (!r.provider || len(req.Candidates) == 0) && r.applies(req.Model) {
-				q.charges(r, &req.Estimate, req.Model, req.EndUser, -1)
+				q.asks(r, &req.Estimate, req.Model, req.EndUser, -1)
 			}
 		}
 	}
@@ -63,14 +66,14 @@ func (q *farAsk) candidates(plan []*Set, list []Candidate, cost Cost, endUser st
 			}
 			for j := range s.rules {
 				if r := &s.rules[j]; r.provider && r.applies(q.model) {
-					q.charges(r, &cost, c.Model, endUser, from)
+					q.asks(r, &cost, c.Model, endUser, from)
 				}
 			}
 		}
 		if c.Limits != nil {
 			for j := range c.Limits.rules {
 				if r := &c.Limits.rules[j]; r.applies(c.Model) {
-					q.charges(r, &cost, c.Model, endUser, from)
+					q.asks(r, &cost, c.Model, endUser, from)
 				}
 			}
 		}
@@ -79,10 +82,10 @@ func (q *farAsk) candidates(plan []*Set, list []Candidate, cost Cost, endUser st
 	}
 }
 
-// charges adds what a call of cost c asks by one rule: of the plan, or of the
+// asks adds what a call of cost c asks by one rule: of the plan, or of the
 // candidate whose charges begin at from. Limits that share a ledger are one
 // charge, as for Memory.
-func (q *farAsk) charges(r *rule, c *Cost, model, endUser string, from int) {
+func (q *farAsk) asks(r *rule, c *Cost, model, endUser string, from int) {
 	candidate, id := from >= 0, r.id
 	if r.user && q.user == "" {
 		q.user = hashed(endUser)
@@ -115,28 +118,44 @@ func (q *farAsk) within(c *farCharge, served string) string {
 	return string(c.rule.appendName(nil, model, q.user)[len(c.rule.name):])
 }
 
-// counts packs how many charges each candidate has.
-func (q *farAsk) counts(p *packer) {
+// farCharges are charges being packed for the scripts (swift_reserve.lua), and
+// what their reservation keeps of them: of the plan, and of each candidate.
+type farCharges struct {
+	numbers, entries, flags, names packer
+	plan                           packer
+	candidates                     []packer
+}
+
+func (q *farAsk) charges(wallMS int64) *farCharges {
+	w := &farCharges{candidates: make([]packer, len(q.spans))}
+	suffix := ""
+	for i := range q.plan {
+		suffix = q.charge(w, &w.plan, &q.list[i], "", suffix, wallMS)
+	}
+	for i, s := range q.spans {
+		suffix = ""
+		for j := s.from; j < s.to; j++ {
+			suffix = q.charge(w, &w.candidates[i], &q.list[j], q.names[i], suffix, wallMS)
+		}
+	}
+	return w
+}
+
+// pack puts them together.
+func (w *farCharges) pack(p *packer, q *farAsk) {
+	p.count(q.plan)
+	p.count(len(q.list))
+	p.count(len(w.entries.b))
+	p.count(len(q.spans))
 	for _, s := range q.spans {
 		p.count(s.to - s.from)
 	}
+	p.b = slices.Concat(p.b, w.numbers.b, w.entries.b, w.flags.b, w.names.b)
 }
 
-// write packs the charges of the plan and of the candidates, and what their
-// reservation keeps of them.
-func (q *farAsk) write(p, plan *packer, holds []packer, wallMS int64) {
-	for i := range q.plan {
-		q.charge(p, plan, &q.list[i], "", wallMS)
-	}
-	for i, s := range q.spans {
-		for j := s.from; j < s.to; j++ {
-			q.charge(p, &holds[i], &q.list[j], q.names[i], wallMS)
-		}
-	}
-}
-
-// charge packs a charge for charges.lua, and what its reservation keeps of it.
-func (q *farAsk) charge(p, hold *packer, c *farCharge, served string, wallMS int64) {
+// charge packs a charge, whose predecessor's group had this suffix, and tells that
+// of its own.
+func (q *farAsk) charge(w *farCharges, hold *packer, c *farCharge, served, before string, wallMS int64) string {
 	r := c.rule
 	f := &r.set.told().rules[r.place]
 	k := keptHold{rule: r, suffix: f.base, field: f.field, cost: c.cost, definition: 1 + indexOf(&q.sets, r.set)}
@@ -151,29 +170,26 @@ func (q *farAsk) charge(p, hold *packer, c *farCharge, served string, wallMS int
 	if r.named() {
 		flags |= chargeNamed
 		k.suffix = f.of(q.within(c, served))
+		w.names.str("N" + f.base + f.field)
+		w.names.str(f.base)
+		w.names.str(f.othersField())
+		w.names.ints(int64(q.r.maxNames))
 	}
 	if c.candidate {
 		k.name = served
 		k.flags |= holdCandidate
 	}
-	var win window
+	c.window = window{}
 	if r.kind == kindCalendar {
-		win = f.window(r, wallMS)
+		c.window = f.window(r, wallMS)
 	}
 	c.group, c.field = 2+q.key(k.suffix), f.field
-	p.count(c.group)
-	p.str(f.field)
-	p.byte(int(r.kind))
-	p.ints(r.limit.Amount, r.ceiling, c.cost.n, c.cost.pico)
-	p.byte(flags)
-	p.ints(win.start, win.end)
-	if r.named() {
-		p.str("N" + f.base + f.field)
-		p.str(f.base)
-		p.str(f.othersField())
-		p.ints(int64(q.r.maxNames))
-	}
-	k.pack(hold)
+	w.numbers.ints(int64(c.group), int64(r.kind), r.limit.Amount, r.ceiling, c.cost.n, c.cost.pico)
+	w.entries.entry(f.field, r.kind)
+	w.flags.byte(flags)
+	w.flags.ints(c.window.start, c.window.end)
+	k.pack(hold, before)
+	return k.suffix
 }
 
 // The flags of a charge.
@@ -193,8 +209,6 @@ func (q *farAsk) key(suffix string) int {
 	q.keys = append(q.keys, q.keys[0]+suffix)
 	return len(q.keys) - 2
 }
-
-func (q *farAsk) definitions(p *packer) { packDefinitions(p, q.sets) }
 
 // ledger is the name of a ledger that a charge asks for.
 func (q *farAsk) ledger(suffix, field string) string {

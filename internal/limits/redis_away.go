@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 
 	"weir/internal/fault"
 )
@@ -119,7 +121,7 @@ func (r *Redis) send(ctx context.Context, a asked, args []string) (string, error
 	case client == nil:
 		return "", r.failed(errNotConnected)
 	case w.budget == 0:
-		s, err := a.script.Exec(ctx, *client, a.keys, args).ToString()
+		s, err := joined(a.script.Exec(ctx, *client, a.keys, args))
 		if err != nil {
 			return "", out(err)
 		}
@@ -132,7 +134,7 @@ func (r *Redis) send(ctx context.Context, a asked, args []string) (string, error
 		budget = max(budget, time.Second)
 	}
 	s, err := within(ctx, budget, func(ctx context.Context) (string, error) {
-		return a.script.Exec(ctx, *client, a.keys, args).ToString()
+		return joined(a.script.Exec(ctx, *client, a.keys, args))
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -144,6 +146,12 @@ func (r *Redis) send(ctx context.Context, a asked, args []string) (string, error
 		w.failures.Store(0)
 	}
 	return s, nil
+}
+
+// joined is an answer, which may come in parts.
+func joined(m rueidis.RedisResult) (string, error) {
+	parts, err := m.AsStrSlice()
+	return strings.Join(parts, ""), err
 }
 
 // within runs do for so long at most, whether or not it heeds its context.

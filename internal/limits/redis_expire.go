@@ -144,10 +144,12 @@ func (r *Redis) writeEntry(p *packer, e toldEntry, o *Reservation, as int64, for
 		}
 		kept.ints(w.start, w.end, 0)
 	}
-	packTexts(&kept, packFigures(&o.Estimate), o.Model, "", r.owner, o.Once, []*Set{set})
 	for i := range o.Holds {
 		r.writeHold(&kept, &o.Holds[i], &set.rules[i], names)
 	}
+	packTexts(&kept, packFigures(&o.Estimate), o.Model, "", r.owner, o.Once)
+	kept.count(1)
+	kept.long(set.told().raw)
 	p.str(string(e.id[:]))
 	p.byte(int(e.phase))
 	p.flag(e.back)
@@ -186,5 +188,5 @@ func (r *Redis) writeHold(p *packer, h *Hold, rule *rule, names map[[2]string]st
 	if r.killed != nil && older(h.Limit.Scope.ID, r.killed.Before) {
 		k.flags |= holdOld
 	}
-	k.pack(p)
+	k.pack(p, "")
 }

@@ -1,12 +1,9 @@
 package limits
 
-import (
-	"github.com/google/uuid"
-	"github.com/redis/rueidis"
-)
+import "github.com/google/uuid"
 
 // What Redis keeps of a reservation is laid out in record.lua: its numbers, three
-// numbers of each hold, its texts, its definitions, and the rest of each hold.
+// numbers of each hold, the rest of each hold, its texts, and its definitions.
 
 // packNumbers packs the numbers of a reservation of an earlier life.
 func packNumbers(as int64, forget bool, o *Reservation) []byte {
@@ -20,18 +17,18 @@ func packNumbers(as int64, forget bool, o *Reservation) []byte {
 	return p.b
 }
 
-// packTexts packs the texts and definitions of a reservation that has not ended.
-func packTexts(p *packer, estimate, model, user, owner string, once Once, sets []*Set) {
-	for _, s := range []string{estimate, "", "", model, user, owner, once.packed()} {
+// packTexts packs the texts of a reservation that has not ended; its definitions
+// follow.
+func packTexts(p *packer, estimate, model, user, owner string, once Once) {
+	for _, s := range []string{"", "", estimate, model, user, owner, once.packed()} {
 		p.text(s)
 	}
-	packDefinitions(p, sets)
 }
 
 func packDefinitions(p *packer, sets []*Set) {
 	p.count(len(sets))
 	for _, s := range sets {
-		p.long(s.told().definitions)
+		p.long(s.told().definitions())
 	}
 }
 
@@ -53,12 +50,16 @@ type keptHold struct {
 	name          string // of a candidate its model; of a restored one its ledger
 }
 
-func (k *keptHold) pack(p *packer) {
+// pack leaves the suffix out where it is that of the hold before.
+func (k *keptHold) pack(p *packer, before string) {
 	r := k.rule
 	counts := r.set.told().rules[r.place].counts
-	p.str(k.suffix)
-	p.str(k.field)
-	p.byte(int(r.kind))
+	if k.suffix == before {
+		p.str("")
+	} else {
+		p.str(k.suffix)
+	}
+	p.entry(k.field, r.kind)
 	p.byte(k.flags)
 	p.byte(counts)
 	p.ints(k.cost.n, k.cost.pico, r.limit.Amount, r.ceiling)
@@ -70,17 +71,11 @@ func (k *keptHold) pack(p *packer) {
 	}
 }
 
-// keptOf are the arguments that follow what a script is told: what every candidate
-// keeps with the holds of the first, and the holds of the others.
-func keptOf(common packer, holds []packer) []string {
-	if len(holds) > 0 {
-		common.b = append(common.b, holds[0].b...)
-	}
-	list := []string{rueidis.BinaryString(common.b)}
-	for i := 1; i < len(holds); i++ {
-		list = append(list, rueidis.BinaryString(holds[i].b))
-	}
-	return list
+// entry is a field as the directory of a group has it, up to its kind.
+func (p *packer) entry(field string, k kind) {
+	p.byte(len(field) + 2)
+	p.str(field)
+	p.byte(int(k))
 }
 
 func idOf(s string) (u uuid.UUID) {

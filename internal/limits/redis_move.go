@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/redis/rueidis"
+
 	"weir/internal/fault"
 )
 
@@ -215,18 +217,19 @@ func (n *Next) without(families map[string]bool) {
 }
 
 func (q *farAsk) move(t *farTenant, n *Next, forced bool, wallMS int64) asked {
+	charges := q.charges(wallMS)
 	var p, defined packer
 	p.ints(int64(n.Attempt))
 	p.flag(n.Ended.GiveBackRequest)
 	p.flag(forced)
 	p.str(packFigures(&n.Ended.Actual))
-	p.count(len(q.spans))
-	q.counts(&p)
-	holds := make([]packer, len(q.spans))
-	q.write(&p, nil, holds, wallMS)
-	q.definitions(&defined)
+	charges.pack(&p, q)
+	packDefinitions(&defined, q.sets)
 	a := q.r.about(t, farMove, n.ID, p)
-	a.keys, a.ledger, a.more = q.keys, q.ledger, keptOf(defined, holds)
+	a.keys, a.ledger, a.more = q.keys, q.ledger, []string{rueidis.BinaryString(defined.b)}
+	for _, holds := range charges.candidates {
+		a.more = append(a.more, rueidis.BinaryString(holds.b))
+	}
 	return a
 }
 

@@ -68,31 +68,58 @@ func (r *Redis) endThere(ctx context.Context, tenant, id uuid.UUID, as phase, s 
 	p.flag(s.GiveBackRequest)
 	p.str(packFigures(&s.Actual))
 	p.str(r.owner)
-	a, err := r.exec(ctx, r.about(t, farEnd, id, p), nil, r.at())
+	q := r.about(t, farEnd, id, p)
+	q.keys = append(q.keys, t.key+"r"+string(id[:]))
+	a, err := r.exec(ctx, q, nil, r.at())
 	if err != nil {
 		return Outcome{}, 0, err
 	}
-	if a.status != farDone {
-		return Outcome{}, 0, refusal(a.status)
+	switch a.status {
+	case farDone:
+		t.wake()
+		return r.ended(&a, tenant, id)
+	case farSwift:
+		t.wake()
+		return r.usualEnd(&a, tenant, id, as, s)
 	}
-	t.wake()
+	return Outcome{}, 0, refusal(a.status)
+}
+
+// usualEnd reads the answer of swift_settle.lua: the call ends now, as is asked.
+func (r *Redis) usualEnd(a *answer, tenant, id uuid.UUID, as phase, s Settlement) (o Outcome, born int64, err error) {
+	born = a.int()
+	c := r.record(&a.unpacker, tenant, id)
+	groups := a.groups()
+	if a.err != nil {
+		return Outcome{}, 0, out(a.err)
+	}
+	c.phase, c.actual, c.withRequest, c.owner = as, packFigures(&s.Actual), s.GiveBackRequest, r.owner
+	o = c.outcome(c.swift(a, groups))
+	o.First = true
+	return o, born, nil
+}
+
+// ended reads the answer of outcome.lua.
+func (r *Redis) ended(a *answer, tenant, id uuid.UUID) (o Outcome, born int64, err error) {
 	first, same := a.flag(), a.flag()
 	c := r.record(&a.unpacker, tenant, id)
 	if a.err != nil {
 		return Outcome{}, 0, out(a.err)
 	}
-	o = c.outcome(&a)
-	o.First = first
-	born = a.int()
+	o = c.outcome(c.tell(a))
+	o.First, born = first, a.int()
+	if a.err != nil {
+		return Outcome{}, 0, out(a.err)
+	}
 	if !same {
 		return o, born, fault.Newf(fault.Conflict, "reservation_settled", "This reservation is %s already, with other figures.", o.State)
 	}
 	return o, born, nil
 }
 
-func (c *farCall) outcome(a *answer) Outcome {
+func (c *farCall) outcome(states []State) Outcome {
 	o := c.ends()
-	o.States = c.tell(a)
+	o.States = states
 	return o
 }
 

@@ -30,6 +30,7 @@ type farHold struct {
 	amount                   sum
 	window                   window
 	candidate, ended, others bool
+	suffix, entry            string // of its ledger: of its group (empty: as the hold before), and in it
 }
 
 // record reads a reservation out of an answer.
@@ -46,10 +47,14 @@ func (r *Redis) record(from *unpacker, tenant, id uuid.UUID) farCall {
 		c.holds[i].window = window{a.int(), a.int()}
 		a.int() // which making of its ledger
 	}
-	estimate := a.text()
-	c.estimate = costOf(estimate, c.requests)
+	defined := make([]int, 2*len(c.holds))
+	names := make([]string, len(c.holds))
+	for i := range c.holds {
+		names[i] = c.holds[i].read(&a, defined[2*i:])
+	}
 	c.actual = a.text()
 	a.text() // how the last attempt ended
+	c.estimate = costOf(a.text(), c.requests)
 	c.model, c.user = a.text(), a.text()
 	c.owner = a.text()
 	if once := a.text(); len(once) == 32 {
@@ -60,7 +65,9 @@ func (r *Redis) record(from *unpacker, tenant, id uuid.UUID) farCall {
 		c.definitions[i] = a.long()
 	}
 	for i := range c.holds {
-		r.hold(&a, &c, &c.holds[i])
+		if a.err == nil {
+			a.err = r.define(&c, &c.holds[i], defined[2*i:], names[i])
+		}
 	}
 	if from.err == nil {
 		from.err = a.err
@@ -68,31 +75,36 @@ func (r *Redis) record(from *unpacker, tenant, id uuid.UUID) farCall {
 	return c
 }
 
-func (r *Redis) hold(a *unpacker, c *farCall, h *farHold) {
-	a.str()  // group
-	a.str()  // field
-	a.byte() // kind
+// read reads a hold: which definition and which of its limits it is of, and a name.
+func (h *farHold) read(a *unpacker, defined []int) (name string) {
+	if h.suffix, h.entry = a.str(), a.str(); len(h.entry) < 2 {
+		a.err = errPacked
+	}
 	flags := a.byte()
 	h.candidate, h.ended, h.others = flags&holdCandidate != 0, flags&holdEnded != 0, flags&holdOthers != 0
 	counts := a.byte()
 	h.amount = sum{a.int(), a.int()}
 	a.take(16) // amount and ceiling of the limit
-	definition, place := a.count(), a.count()
-	name := a.text()
+	defined[0], defined[1] = a.count(), a.count()
+	name = a.text()
 	if counts == farCountsTokens {
 		a.take(5 * 8)
 	}
+	return name
+}
+
+func (r *Redis) define(c *farCall, h *farHold, defined []int, name string) error {
+	definition, place := defined[0], defined[1]
 	if definition < 1 || definition > len(c.definitions) {
-		a.err = errPacked
-		return
+		return errPacked
 	}
 	set := r.defined(c.definitions[definition-1])
 	if set == nil || place < 1 || place > len(set.rules) {
-		a.err = errPacked
-		return
+		return errPacked
 	}
 	h.rule = &set.rules[place-1]
 	h.name(c, name)
+	return nil
 }
 
 // name finds the name of the ledger: of a restored hold it is told whole.
@@ -122,7 +134,8 @@ func (r *Redis) defined(definitions string) *Set {
 		return s
 	}
 	var list []Limit
-	if err := json.Unmarshal([]byte(definitions), &list); err != nil {
+	raw, err := unsqueezed(definitions)
+	if err != nil || json.Unmarshal(raw, &list) != nil {
 		return nil
 	}
 	s := Compile(list)
@@ -167,6 +180,32 @@ func (c *farCall) tell(a *answer) (states []State) {
 	}
 	return states
 }
+
+// swift reads them out of the groups of its holds, in their order.
+func (c *farCall) swift(a *answer, groups []farGroup) (states []State) {
+	places := map[string]int{}
+	suffix := ""
+	for i := range c.holds {
+		h := &c.holds[i]
+		if h.suffix != "" {
+			suffix = h.suffix
+		}
+		place, seen := places[suffix]
+		if !seen {
+			place = len(places)
+			places[suffix] = place
+		}
+		if h.ended || place >= len(groups) {
+			continue
+		}
+		if l, ok := groups[place].ledger(h.field(), a); ok {
+			states = append(states, h.state(&l, &a.at))
+		}
+	}
+	return states
+}
+
+func (h *farHold) field() string { return h.entry[1 : len(h.entry)-1] }
 
 func (h *farHold) state(l *farLedger, at *instant) State {
 	s := State{Limit: h.rule.limit, Ledger: h.ledger}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 )
 
 // What a decision is for.
@@ -96,24 +97,26 @@ func (q *farAsk) reserve(ctx context.Context, req *Request) (Decision, error) {
 
 // decision packs a request for swift_reserve.lua.
 func (q *farAsk) decision(what int, req *Request, wallMS int64) asked {
-	var p, plan, common packer
-	listed := packer{make([]byte, 0, 512)}
-	holds := make([]packer, len(q.spans))
-	q.write(&listed, &plan, holds, wallMS)
-	p.count(q.plan)
-	p.count(len(q.spans))
+	charges := q.charges(wallMS)
+	p := packer{make([]byte, 0, 512)}
 	p.flag(len(q.ahead) > 0)
 	a := asked{tenant: q.t, script: q.r.decide, keys: q.keys, what: what, ledger: q.ledger}
 	if what == farReserve {
-		packTexts(&common, packFigures(&req.Estimate), req.Model, q.user, q.r.owner, req.Once, q.sets)
-		common.b = append(common.b, plan.b...)
-		q.keep(&p, req, len(common.b))
-		a.keys, a.more = q.keysOf(req), keptOf(common, holds)
+		kept, plan := charges.plan, len(charges.plan.b)
+		if len(charges.candidates) > 0 {
+			kept.b = append(kept.b, charges.candidates[0].b...)
+		}
+		q.keep(&p, req, plan, len(kept.b))
+		packTexts(&kept, packFigures(&req.Estimate), req.Model, q.user, q.r.owner, req.Once)
+		packDefinitions(&kept, q.sets)
+		a.keys, a.more = q.keysOf(req), []string{rueidis.BinaryString(kept.b)}
+		for i := 1; i < len(charges.candidates); i++ {
+			a.more = append(a.more, rueidis.BinaryString(charges.candidates[i].b))
+		}
 	} else {
 		p.b = append(p.b, make([]byte, keepNothing)...)
 	}
-	q.counts(&p)
-	p.b = append(p.b, listed.b...)
+	charges.pack(&p, q)
 	if len(q.ahead) > 0 {
 		q.aheads(&p)
 	}
@@ -122,18 +125,19 @@ func (q *farAsk) decision(what int, req *Request, wallMS int64) asked {
 }
 
 // keepNothing is how many bytes keep packs that says nothing.
-const keepNothing = 1 + 3*8 + 4 + 4
+const keepNothing = 1 + 3*8 + 2*4 + 4
 
-// keep packs how to keep a reservation; common is how much of what is kept is
-// every candidate's.
-func (q *farAsk) keep(p *packer, req *Request, common int) {
+// keep packs how to keep a reservation: of what is kept (record.lua) plan bytes are
+// the plan's holds, and holds bytes with those of the first candidate.
+func (q *farAsk) keep(p *packer, req *Request, plan, holds int) {
 	ttl := DefaultTTL
 	if req.TTL > 0 {
 		ttl = req.TTL
 	}
 	p.flag(req.Forget)
 	p.ints(req.Estimate.Requests, ttl.Microseconds(), int64(q.r.maxOpen))
-	p.b = binary.LittleEndian.AppendUint32(p.b, uint32(common))
+	p.b = binary.LittleEndian.AppendUint32(p.b, uint32(plan))
+	p.b = binary.LittleEndian.AppendUint32(p.b, uint32(1+holds))
 	p.str(strconv.FormatInt((ttl + remembered + farKept).Milliseconds(), 10))
 	if req.ID == uuid.Nil {
 		p.str("")
@@ -249,7 +253,7 @@ func (r *Redis) Live(ctx context.Context, tenant uuid.UUID, limits []Limit, mode
 	for i := range set.rules {
 		rule := &set.rules[i]
 		if rule.shown(model, endUser) {
-			q.charges(rule, &Cost{}, model, endUser, -1)
+			q.asks(rule, &Cost{}, model, endUser, -1)
 		}
 	}
 	q.plan = len(q.list)

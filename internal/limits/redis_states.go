@@ -41,59 +41,65 @@ func (q *farAsk) swift(a *answer, groups []farGroup, s span, served string) []fa
 	for i := range list {
 		c := &q.list[s.from+i]
 		c.wait, c.others = 0, false
-		l, ok := find(groups, c, &a.at)
-		if !ok {
-			a.err = errPacked
-			return nil
-		}
-		list[i] = q.state(a, c, served, l)
+		list[i] = q.state(a, c, served, find(groups, c, a))
 	}
 	return list
 }
 
-// farGroup is a group's ledgers, packed.
-type farGroup struct {
-	place   int // among the keys
-	ledgers []farPacked
-}
+// farGroup is a group's ledgers, packed (value.lua).
+type farGroup []farPacked
 
 type farPacked struct {
-	kind           kind
-	field, numbers string
+	field   string
+	kind    kind
+	numbers string
 }
 
-// groups reads those that are left in an answer.
+// groupNumbers is how many numbers a ledger has in a group.
+const groupNumbers = 11
+
+// groups reads those that are left in an answer, in the order of their keys.
 func (a *answer) groups() (list []farGroup) {
 	for a.s != "" && a.err == nil {
-		g := farGroup{place: a.count()}
-		a.take(16) // until when it lives
-		n := a.count()
-		for range n {
-			kind, numbers := kind(a.byte()), a.count()
-			g.ledgers = append(g.ledgers, farPacked{kind, a.str(), a.take(8 * numbers)})
-			if a.err != nil {
-				return nil
-			}
+		g := make(farGroup, a.count())
+		a.count() // the directory's length
+		a.take(16)
+		follow := 0
+		for i := range g {
+			g[i].numbers = a.take(8 * groupNumbers)
+			u := unpacker{s: g[i].numbers}
+			u.take(8 * (groupNumbers - 1))
+			follow += int(u.int())
 		}
+		for i := range g {
+			g[i].field, g[i].kind = a.str(), kind(a.byte())
+			a.count() // its place
+		}
+		a.take(8 * follow)
 		list = append(list, g)
 	}
 	return list
 }
 
-// find is the ledger of a charge, brought up to date.
-func find(groups []farGroup, c *farCharge, at *instant) (farLedger, bool) {
-	for _, g := range groups {
-		if g.place != c.group {
-			continue
-		}
-		for _, l := range g.ledgers {
-			if l.field == c.field {
-				u := unpacker{s: l.numbers}
-				return u.numbers(l.kind, len(l.numbers)/8, at), u.err == nil
-			}
+// ledger is one of a group, brought up to date.
+func (g farGroup) ledger(field string, a *answer) (farLedger, bool) {
+	for _, l := range g {
+		if l.field == field {
+			u := unpacker{s: l.numbers}
+			return u.numbers(l.kind, groupNumbers, &a.at), true
 		}
 	}
 	return farLedger{}, false
+}
+
+// find is the ledger of a charge, brought up to date: a new one where there is none.
+func find(groups []farGroup, c *farCharge, a *answer) farLedger {
+	if i := c.group - 2; i < len(groups) {
+		if l, ok := groups[i].ledger(c.field, a); ok {
+			return l
+		}
+	}
+	return farLedger{kind: c.rule.kind, amount: c.rule.limit.Amount, ceiling: c.rule.ceiling, window: c.window}
 }
 
 // refused adds to the state of a charge that refuses how long it has to wait.

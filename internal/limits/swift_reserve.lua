@@ -1,17 +1,18 @@
+local find = string.find
+
 -- Reserve, a dry run, a look: to do is 0 reserve, 1 dry run, 2 look. What follows:
--- how many charges of the plan and how many candidates, whether others wait,
--- whether to forget the reservation once it has ended, its requests, its time to
--- live (µs), how many may be open, how much of ARGV[2] is of every candidate, the
--- life of its key (ms), its id (empty: one is made of the instant and what
--- follows), its random end, the key and the body of a request that may come
--- again; how many charges each candidate has; the charges; and what others ask for
--- before them.
+-- whether others wait, whether to forget the reservation once it has ended, its
+-- requests, its time to live (µs), how many may be open, how long the plan's holds in
+-- ARGV[2] are, where its texts begin, the life of its key (ms), its id (empty: one is made of the
+-- instant and what follows), its random end, the key and the body of a request
+-- that may come again; the charges (charges.lua); and what others ask for before
+-- them.
 --
--- ARGV[2] is what the reservation keeps (record.lua) with the first candidate,
--- ARGV[3] and on the holds of the others.
-local plan_count, candidate_count, waits, forget, requests, ttl, most, common, life, id, tail, once, counted =
-  take('<HHBBdddIBc0Bc0Bc0Bc0', ask, body)
-local listed, came, mine = counted + 2 * candidate_count, false, false
+-- ARGV[2] is what the reservation keeps (record.lua), with the first candidate;
+-- ARGV[3] and on are the holds of the others.
+local waits, forget, requests, ttl, most, plan_holds, texts_from, life, id, tail, once, listed =
+  take('<BBdddIIBc0Bc0Bc0Bc0', ask, body)
+local came, mine = false, false
 do
   local n = #KEYS
   if once ~= '' then
@@ -21,75 +22,131 @@ do
   if id ~= '' then mine = raw[n] end
 end
 
--- The usual call: every ledger is there, as its limit has it and with room, and
--- nothing else is to be done first. What is not usual breaks off, and nothing has
--- changed. The answer is the groups as they are, to be brought up to date.
+-- The charges: how many of the plan, all of them, how many bytes their fields are,
+-- how many candidates, how many charges each has; of every charge six numbers
+-- (place of its group, kind, amount and ceiling of its limit, cost, pico); what its
+-- ledger has in the directory of its group, up to its kind; of every charge its flags (1 shadow, 8 old, 16 names) and the window of a
+-- calendar; and what names need.
+local plan_count, all_count, fields_length, candidate_count, counted = take('<HHHH', ask, listed)
+local numbers_from = counted + 2 * candidate_count
+local fields_from = numbers_from + 48 * all_count
+local flags_from = fields_from + fields_length
+
+-- The usual call: every ledger is there (for a dry run it may be new), as its limit
+-- has it and with room, and nothing else is to be done first. What is not usual
+-- breaks off, and nothing has changed. The answer is the groups as they are, to be
+-- brought up to date.
+--
+-- The second number of a group becomes until when something is needed of it. Tables
+-- are made in the size that most calls need: to grow one costs more than to make it.
+local nothing = rep('\0', 20)
+
 repeat
   if first ~= 0 and first <= micros or told == 1 or waits == 1 or what == 2 or came or mine or what == 0 and open >= most then break end
-  local n, at, usual = plan_count, listed, true
+  local n = plan_count
   if candidate_count > 0 then n = n + take('<H', ask, counted) end
-  local ledgers, places, costs, picos = {}, {}, {}, {}
+  local numbers = { take('<' .. rep('dddddd', n), ask, numbers_from) }
+  local entries = { take('<' .. rep('Bc0', n), ask, fields_from) }
+  local values, places, crowded = { false, false, false, false, false }, { 0, 0, 0, 0, 0, 0, 0, 0 }, nil
+  local usual, i = true, 1
   for j = 1, n do
-    local k, field, kind, amount, ceiling, cost, pico, flags, from, to, next = take('<HBc0BddddBdd', ask, at)
-    local l = group(k)[field]
-    if not l or l[1] ~= kind or l[3] ~= amount then
-      usual = false
-    elseif kind == 1 then
-      refill(l)
-      usual = l[4] == ceiling and cost * grain <= l[5]
-    elseif kind == 4 then
-      local whole, rest = sum(l[4] + cost, l[5] + pico)
-      usual = latest < l[9] and (whole < amount or whole == amount and rest == 0)
+    local k, kind, amount, cost = numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 4]
+    local s, v, b = raw[k], values[k], nil
+    if s then
+      if not v then
+        v = open_value(s)
+        values[k] = v
+      end
+      local directory = v[5 + 11 * v[1]]
+      local _, e = find(s, entries[j], directory, true)
+      if e and e < directory + v[2] then b = 11 * take('<H', s, e + 1) - 6 end
+    end
+    if not b then
+      local flags, from, to = take('<Bdd', ask, flags_from + 17 * (j - 1))
+      usual = what == 1 and flags < 8 and (kind == 1 and cost <= numbers[i + 3] or kind == 5 and cost <= amount
+        or kind == 4 and latest >= from and latest < to and (loads == 0 or from >= born) and cost < amount)
     else
-      usual = kind == 5 and cost <= amount - l[4]
+      places[j] = b
+      if v[b + 1] ~= amount then
+        usual = false
+      elseif kind == 1 then
+        local l = bring(s, v, b)
+        if l then
+          crowded = crowded or {}
+          crowded[v] = crowded[v] or {}
+          crowded[v][b] = l
+        end
+        usual = v[b + 2] == numbers[i + 3] and cost * grain <= v[b + 3]
+      elseif kind == 4 then
+        local whole, rest = sum(v[b + 2] + cost, v[b + 3] + numbers[i + 5])
+        usual = latest < v[b + 7] and (whole < amount or whole == amount and rest == 0)
+      else
+        usual = kind == 5 and cost <= amount - v[b + 2]
+      end
     end
     if not usual then break end
-    ledgers[j], places[j], costs[j], picos[j], at = l, k, cost, pico, next
-    if flags >= 16 then
-      local _
-      _, _, _, _, at = take('<Bc0Bc0Bc0d', ask, at)
-    end
+    i = i + 6
   end
   if not usual then break end
 
-  local answer, name, expires = '', '', 0
+  local name, expires = '', 0
   if what == 1 then
     if latest ~= seen then save_head(false) end
-    for k = 2, #KEYS do
-      if groups[k] then answer = answer .. put('<H', k) .. raw[k] end
-    end
   else
     expires = micros + ttl
-    local marks, m, until_ms = {}, 0, floor(expires / 1000) + 1
+    for k = 2, #KEYS do
+      if values[k] then values[k][2] = 0 end
+    end
+    i = 1
     for j = 1, n do
-      local l, k, cost = ledgers[j], places[j], costs[j]
-      local kind, mark, to = l[1], 0, 0
+      local k, kind, cost, pico = numbers[i], numbers[i + 1], numbers[i + 4], numbers[i + 5]
+      local v, b, mark, to, need = values[k], places[j], 0, 0, 0
       if kind == 1 then
-        l[5], l[7], mark = l[5] - cost * grain, l[7] + cost, l[8]
-        note(l)
+        local l = crowded and crowded[v] and crowded[v][b]
+        local level = v[b + 3] - cost * grain
+        local headroom = v[b + 2] * grain - level
+        v[b + 3], v[b + 5], mark = level, v[b + 5] + cost, v[b + 6]
+        if l then
+          l[5], l[7], mark = level, v[b + 5], l[8]
+          buckets().note(l)
+        elseif v[b + 9] == 0 then
+          v[b + 7], v[b + 8], v[b + 9] = mark, headroom, 1
+        elseif v[b + 7] == mark then
+          v[b + 8], v[b + 9] = headroom, v[b + 9] + 1
+        else
+          crowded = crowded or {}
+          crowded[v] = crowded[v] or {}
+          crowded[v][b] = buckets().crowd(raw[k], v, b)
+          buckets().note(crowded[v][b])
+        end
+        if v[b + 1] > 0 then need = latest + headroom / v[b + 1] end
       elseif kind == 4 then
-        l[4], l[5] = sum(l[4] + cost, l[5] + picos[j])
-        l[6], l[7] = sum(l[6] + cost, l[7] + picos[j])
-        mark, to = l[8], l[9]
+        v[b + 2], v[b + 3] = sum(v[b + 2] + cost, v[b + 3] + pico)
+        v[b + 4], v[b + 5] = sum(v[b + 4] + cost, v[b + 5] + pico)
+        mark, to = v[b + 6], v[b + 7]
+        need = to + 129600000
       else
-        l[4] = l[4] + cost
+        v[b + 2] = v[b + 2] + cost
       end
-      marks[m + 1], marks[m + 2], marks[m + 3] = mark, to, l[2]
-      m = m + 3
-      local g = groups[k]
-      if g.u < until_ms then g.u = until_ms end
+      if v[2] < need then v[2] = need end
+      numbers[3 * j - 2], numbers[3 * j - 1], numbers[3 * j] = mark, to, v[b] -- of the reservation, where charges were
+      i = i + 6
     end
     name = id ~= '' and id or put('>I6', read) .. tail
-    call('SET', P .. 'r' .. name, put('<BBBBHdddddd' .. rep('d', m), 0, forget, 0, 0, n, micros, expires, expires + 3600000000, requests, 0,
-      candidate_count > 0 and 0 or -1, unpack(marks)) .. ARGV[2], 'PX', life)
+    call('SET', P .. 'r' .. name, put('<BBBBHdddddd' .. rep('ddd', n), 0, forget, 0, 0, n, micros, expires, expires + 3600000000, requests, 0,
+      candidate_count > 0 and 0 or -1, unpack(numbers, 1, 3 * n)) .. ARGV[2], 'PX', life)
     if once ~= '' then call('SET', P .. 'k' .. string.sub(once, 1, 16), name, 'PX', life) end
     call('ZADD', P .. 'o', expires, name)
     open = open + 1
     if first == 0 or expires < first then first = expires end
     save_head(open == 1)
-    for k = 2, #KEYS do
-      if groups[k] then answer = answer .. put('<H', k) .. save_group(k) end
-    end
   end
-  return put('<BddddBc0', 10, micros, latest, born, expires, #name, name) .. answer
+  local answer = { '', '', '', '', '' }
+  for k = 2, #KEYS - (id ~= '' and 1 or 0) - (once ~= '' and 1 or 0) do
+    local s, v = raw[k], values[k]
+    if v and what == 0 then s = close_value(KEYS[k], s, v, floor(expires / 1000) + 1, crowded and crowded[v]) end
+    answer[k] = s or nothing
+  end
+  answer[1] = put('<BddddBc0', 10, micros, latest, born, expires, #name, name)
+  return answer
 until true
