@@ -41,11 +41,11 @@ func Of(s limits.State) Limit {
 // All is Of for the caller's own limits among states: what a customer's key
 // shows never tells of the provider keys behind it.
 func All(states []limits.State, withProviders bool) []Limit {
-	out := []Limit{}
-	for _, s := range states {
-		k := s.Limit.Scope.Kind
+	out := make([]Limit, 0, len(states))
+	for i := range states {
+		k := states[i].Limit.Scope.Kind
 		if withProviders || k != limits.ScopeProviderKey && k != limits.ScopePool {
-			out = append(out, Of(s))
+			out = append(out, Of(states[i]))
 		}
 	}
 	return out
