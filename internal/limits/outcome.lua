@@ -191,18 +191,28 @@ if what == 3 then
     .. (chosen > 0 and states(candidates[chosen]) or put('<H', 0)))
 end
 
--- 4 expire: what has run out is handed out once, to the process that made it.
+-- 4 expire: what has run out is handed out to the process that made it, until that
+-- says that it has heard: the process, how many it has heard of, and their ids.
 if what == 4 then
-  local owner = take('<Bc0', ask, rest)
-  local list = {}
-  for _, name in ipairs(call('SMEMBERS', P .. 'l' .. owner)) do
-    local r = load(name)
+  local owner, heard, from = take('<Bc0H', ask, rest)
+  local queue_key, list = P .. 'l' .. owner, {}
+  for _ = 1, heard do
+    local name
+    name, from = take('<Bc0', ask, from)
+    call('SREM', queue_key, name)
+  end
+  for _, name in ipairs(call('SMEMBERS', queue_key)) do
+    local r, s = load(name)
     if r and r[1] == 1 then
       r[1] = 2
-      list[#list + 1] = put('<Bc0', #name, name) .. told_record(keep(name, r))
+      s = keep(name, r)
+    end
+    if r and r[1] == 2 then
+      list[#list + 1] = put('<Bc0', #name, name) .. told_record(s)
+    else
+      call('SREM', queue_key, name)
     end
   end
-  call('DEL', P .. 'l' .. owner)
   return answer(0, put('<H', #list) .. table.concat(list) .. put('<d', first))
 end
 

@@ -117,6 +117,9 @@ type farTenant struct {
 	mended  atomic.Int64                  // how many of them are made good
 	mending sync.Mutex                    // held by who takes calls back
 
+	handing sync.Mutex
+	heard   []uuid.UUID // ran out, and was handed out: Redis is told so with the next question
+
 	line    sync.Mutex
 	waiting []*waiter // calls of this process that wait for room, first come first
 }

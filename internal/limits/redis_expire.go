@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,22 +48,35 @@ func (r *Redis) handOut(tenant uuid.UUID, t *farTenant, now time.Time) (list []R
 	if r.clock != nil {
 		micros = now.UnixMicro()
 	}
+	t.handing.Lock()
+	defer t.handing.Unlock()
+	heard := t.heard[:min(len(t.heard), math.MaxUint16)]
 	var p packer
 	p.str(r.owner)
+	p.count(len(heard))
+	for _, u := range heard {
+		p.str(string(u[:]))
+	}
 	a, err := r.exec(context.Background(), r.about(t, farExpire, uuid.Nil, p), nil, micros)
 	if err != nil {
 		return nil, 0, err
 	}
+	var told []uuid.UUID
 	for range a.count() {
 		u := idOf(a.str())
 		c := r.record(&a.unpacker, tenant, u)
 		if a.err != nil {
-			return list, 0, out(a.err)
+			return nil, 0, out(a.err)
 		}
 		list = append(list, c.reservation())
+		told = append(told, u)
 		r.away.forget(u)
 	}
-	return list, a.int(), a.err
+	if due = a.int(); a.err != nil {
+		return nil, 0, out(a.err)
+	}
+	t.heard = append(t.heard[len(heard):], told...)
+	return list, due, nil
 }
 
 // Restore is Memory's, on Redis. While that is out, it is done once it is back.

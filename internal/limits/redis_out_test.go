@@ -407,3 +407,74 @@ func TestACallGoesOnToAnotherProviderKeyWhileRedisIsOut(t *testing.T) {
 		})
 	}
 }
+
+func TestReservationsThatAreTakenBackWhileRedisIsOutAreThereWhenItIsBack(t *testing.T) {
+	p := newPair(t, 100*time.Millisecond)
+	day := p.limit(limits.WindowDay, 10, limits.OutageShare)
+	set := limits.Compile([]limits.Limit{day})
+	d, err := p.engines[0].Reserve(t.Context(), limits.Request{Tenant: p.tenant, Model: "m", Plan: []*limits.Set{set}, Estimate: limits.Cost{Requests: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.server.Kill()
+	p.out(set)
+	if err := p.engines[1].Restore(t.Context(), []limits.Reservation{d.Reservation}); err != nil {
+		t.Fatal(err)
+	}
+	p.server.Run()
+	p.back()
+	if used := p.used(day); used != 1 {
+		t.Fatalf("%d counted of 1", used)
+	}
+	if err := p.engines[1].Extend(t.Context(), p.tenant, d.Reservation.ID, time.Now().Add(20*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	p.server.Flush()
+	if err := p.engines[0].Extend(t.Context(), p.tenant, d.Reservation.ID, time.Now().Add(30*time.Minute)); err != nil {
+		t.Fatalf("of a Redis that has lost it: %v", err)
+	}
+	if o, err := p.engines[1].Settle(t.Context(), p.tenant, d.Reservation.ID, limits.Settlement{}); err != nil || !o.First {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if used := p.used(day); used != 1 {
+		t.Fatalf("%d counted of 1", used)
+	}
+}
+
+func TestWhatRanOutIsHandedOutThoughAnAnswerWasLost(t *testing.T) {
+	var link *redistest.Link
+	p := newPairBy(t, 100*time.Millisecond, func(_ int, s *redistest.Server) string {
+		link = s.Link() // the second's
+		return link.URL()
+	})
+	e := p.engines[1]
+	d, err := e.Reserve(t.Context(), limits.Request{
+		Tenant: p.tenant, Model: "m", Plan: []*limits.Set{limits.Compile([]limits.Limit{p.limit(limits.WindowDay, 10, limits.OutageShare)})},
+		Estimate: limits.Cost{Requests: 1}, TTL: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.await(func() string {
+		if time.Now().Before(d.ExpiresAt) {
+			return "it has not run out"
+		}
+		return ""
+	})
+	link.Delay(90 * time.Millisecond)
+	if list := e.Expire(time.Now()); len(list) > 0 {
+		t.Fatal("its answer was in time")
+	}
+	link.Delay(0)
+	var told []limits.Reservation
+	p.await(func() string {
+		if told = append(told, e.Expire(time.Now())...); len(told) == 0 {
+			return "nothing was handed out"
+		}
+		return ""
+	})
+	p.back()
+	if told = append(told, e.Expire(time.Now().Add(time.Hour))...); len(told) != 1 || told[0].ID != d.Reservation.ID {
+		t.Fatalf("handed out: %+v", told)
+	}
+}

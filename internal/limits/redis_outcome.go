@@ -168,13 +168,21 @@ func (r *Redis) standing(a *answer, tenant uuid.UUID) (Decision, error) {
 
 // Extend is Memory's, on Redis.
 func (r *Redis) Extend(ctx context.Context, tenant, id uuid.UUID, until time.Time) error {
+	err := r.extendThere(ctx, tenant, id, until)
+	if err != nil && fault.Of(err).Code == "reservation_not_found" && r.remade(ctx, tenant, id) {
+		err = r.extendThere(ctx, tenant, id, until)
+	}
+	if isAway(err) && r.away.extend(ctx, tenant, id, until) {
+		return nil
+	}
+	return err
+}
+
+func (r *Redis) extendThere(ctx context.Context, tenant, id uuid.UUID, until time.Time) error {
 	t := r.tenant(tenant)
 	var p packer
 	p.ints(until.UTC().Truncate(time.Microsecond).UnixMicro(), MaxTTL.Microseconds())
 	a, err := r.exec(ctx, r.about(t, farExtend, id, p), nil, r.at())
-	if isAway(err) && r.away.extend(ctx, tenant, id, until) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // presence sets when a process (ARGV 1, empty: none) has nothing to tell, and
-// answers with the time and what all processes have set.
+// answers with the time and what all processes have set within the last hour.
 var presence = rueidis.NewLuaScript(`
 local t = redis.call('TIME')
 local now = string.format('%.0f', t[1] * 1000000 + t[2])
@@ -30,9 +30,16 @@ if ARGV[1] ~= '' then
   redis.call('HSET', KEYS[1], ARGV[1], now)
   redis.call('PEXPIRE', KEYS[1], 86400000)
 end
-local all = redis.call('HGETALL', KEYS[1])
-all[#all + 1] = now
-return all`)
+local all, list = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #all, 2 do
+  if tonumber(now) - tonumber(all[i + 1]) > 3600000000 then
+    redis.call('HDEL', KEYS[1], all[i])
+  else
+    list[#list + 1] = all[i + 1]
+  end
+end
+list[#list + 1] = now
+return list`)
 
 // present says that this process has nothing to tell, and ends its bound where
 // all others have said the same.
@@ -66,9 +73,9 @@ func (r *Redis) presence(ctx context.Context, owner string) (seen []int64, now i
 	if err != nil || len(list) == 0 {
 		return nil, 0, false
 	}
-	for i := 1; i < len(list); i += 2 {
-		at, _ := strconv.ParseInt(list[i], 10, 64)
-		seen = append(seen, at)
+	for _, at := range list[:len(list)-1] {
+		n, _ := strconv.ParseInt(at, 10, 64) // the script's own
+		seen = append(seen, n)
 	}
 	now, err = strconv.ParseInt(list[len(list)-1], 10, 64)
 	return seen, now, err == nil

@@ -112,8 +112,8 @@ func (m *Meter) disown(ctx context.Context, r limits.Reservation) error {
 	switch {
 	case fault.Is(err, fault.NotFound):
 		_, err = m.limiter.Cancel(ctx, r.Tenant, r.ID)
-	case err == nil && !e.admitted():
-		return nil
+	case err == nil && (e.Outcome == Expired && e.Kind == KindDecision || !e.admitted()):
+		return nil // it stays charged until it is settled late
 	case err == nil:
 		a := Admission{Event: e, Reservation: r}
 		actual := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
