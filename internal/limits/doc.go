@@ -85,9 +85,12 @@
 // under a tenant's hash tag: {ten_…} is its head (the latest instant seen, how many
 // reservations are open), {ten_…}g… a group, {ten_…}r… a reservation, {ten_…}o the
 // open ones by expiry, {ten_…}l those that have run out and were not handed out yet,
-// {ten_…}N… the names of a limit for each model or end user. decide.lua and
-// outcome.lua, with the arithmetic of ledgers.lua before them, are one atomic call
-// each, which reads Redis's clock once. Every key expires once it says nothing.
+// {ten_…}N… the names of a limit for each model or end user. A decision, and what
+// follows it, are one atomic script each, which reads Redis's clock once. It begins
+// with the usual case (swift_reserve.lua, swift_settle.lua): every ledger is there,
+// none slides, nothing else is due. What is not usual falls through, with nothing
+// changed, to the functions of any case (ledgers.lua, charges.lua), which are made
+// only then. Every key expires once it says nothing.
 //
 // # Failure
 //

@@ -206,7 +206,8 @@ const (
 	farExpired
 	farTooLong
 	farMoved
-	farSwift // done, in the usual way
+	farSwift   // done, in the usual way
+	farRefused // refused, in the usual way
 )
 
 // asked is one run of a script.

@@ -89,6 +89,8 @@ func (q *farAsk) reserve(ctx context.Context, req *Request) (Decision, error) {
 		return q.decided(&a, req)
 	case farSwift:
 		return q.usual(&a, req)
+	case farRefused:
+		return q.usualRefusal(&a)
 	case farAgain:
 		return q.r.standing(&a, req.Tenant)
 	}
@@ -199,6 +201,10 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 	if admitted {
 		return q.admitted(a, req, chosen, planStates, chosenStates, id, expires, born), nil
 	}
+	return q.refused(a, plan, provider, planStates, chosenStates), nil
+}
+
+func (q *farAsk) refused(a *answer, plan, provider verdict, planStates, chosenStates []farState) Decision {
 	d := Decision{Candidate: -1, At: wall(a.at.micros), States: statesOf(planStates)}
 	d.refuse(plan, provider)
 	q.refuses(planStates, chosenStates)
@@ -207,24 +213,48 @@ func (q *farAsk) decided(a *answer, req *Request) (Decision, error) {
 	} else {
 		d.Violations = violationsOf(planStates)
 	}
-	return d, nil
+	return d
 }
 
 // usual reads the verdict of swift_reserve.lua: the call is admitted, with its
 // first candidate.
 func (q *farAsk) usual(a *answer, req *Request) (Decision, error) {
 	born, expires, id := a.int(), a.int(), a.str()
-	groups := a.groups()
 	defer q.r.away.born(q.t, born)
-	planStates := q.swift(a, groups, span{0, q.plan}, "")
-	var chosenStates []farState
-	if len(q.spans) > 0 {
-		chosenStates = q.swift(a, groups, q.spans[0], q.names[0])
-	}
+	planStates, chosenStates := q.swift(a, nil)
 	if a.err != nil {
 		return Decision{}, out(a.err)
 	}
 	return q.admitted(a, req, min(len(q.spans), 1), planStates, chosenStates, id, expires, born), nil
+}
+
+// usualRefusal reads its verdict of a call that is refused.
+func (q *farAsk) usualRefusal(a *answer) (Decision, error) {
+	q.refusing = q.refusing[:0]
+	born := a.int()
+	defer q.r.away.born(q.t, born)
+	waits := make([]int64, q.usually())
+	var plan, provider verdict
+	for i := range waits {
+		if waits[i] = a.int(); i < q.plan {
+			plan.waits(waits[i])
+		} else {
+			provider.waits(waits[i])
+		}
+	}
+	planStates, chosenStates := q.swift(a, waits)
+	if a.err != nil {
+		return Decision{}, out(a.err)
+	}
+	return q.refused(a, plan, provider, planStates, chosenStates), nil
+}
+
+// waits adds what an enforced charge waits for (µs; 0: it does not; below 0: no
+// time is enough).
+func (v *verdict) waits(micros int64) {
+	v.refuses = v.refuses || micros != 0
+	v.never = v.never || micros < 0
+	v.wait = max(v.wait, micros)
 }
 
 func (q *farAsk) admitted(a *answer, req *Request, chosen int, plan, provider []farState, id string, expires, born int64) Decision {

@@ -34,16 +34,30 @@ func (q *farAsk) state(a *answer, c *farCharge, served string, l farLedger) farS
 	return farState{st, c}
 }
 
-// swift reads the states of a span out of the groups that swift_reserve.lua tells
-// of.
-func (q *farAsk) swift(a *answer, groups []farGroup, s span, served string) []farState {
-	list := make([]farState, s.to-s.from)
+// usually is how many charges the usual call has: with the first candidate.
+func (q *farAsk) usually() int {
+	if len(q.spans) > 0 {
+		return q.spans[0].to
+	}
+	return q.plan
+}
+
+// swift reads the states of the plan and of the first candidate out of the groups
+// that swift_reserve.lua tells of; no waits: every charge fits.
+func (q *farAsk) swift(a *answer, waits []int64) (plan, provider []farState) {
+	groups := a.groups()
+	list := make([]farState, q.usually())
 	for i := range list {
-		c := &q.list[s.from+i]
-		c.wait, c.others = 0, false
+		c, served := &q.list[i], ""
+		if c.wait, c.others = 0, false; waits != nil {
+			c.wait = waits[i]
+		}
+		if i >= q.plan {
+			served = q.names[0]
+		}
 		list[i] = q.state(a, c, served, find(groups, c, a))
 	}
-	return list
+	return list[:q.plan:q.plan], list[q.plan:]
 }
 
 // farGroup is a group's ledgers, packed (value.lua).

@@ -3,9 +3,9 @@ local find = string.find
 -- Reserve, a dry run, a look: to do is 0 reserve, 1 dry run, 2 look. What follows:
 -- whether others wait, whether to forget the reservation once it has ended, its
 -- requests, its time to live (µs), how many may be open, how long the plan's holds in
--- ARGV[2] are, where its texts begin, the life of its key (ms), its id (empty: one is made of the
--- instant and what follows), its random end, the key and the body of a request
--- that may come again; the charges (charges.lua); and what others ask for before
+-- ARGV[2] are, where its texts begin, the life of its key (ms), its id (empty: one is
+-- made of the instant and what follows), its random end, the key and the body of a
+-- request that may come again; the charges (charges.lua); and what others ask for before
 -- them.
 --
 -- ARGV[2] is what the reservation keeps (record.lua), with the first candidate;
@@ -35,7 +35,9 @@ local flags_from = fields_from + fields_length
 -- The usual call: every ledger is there (for a dry run it may be new), as its limit
 -- has it and with room, and nothing else is to be done first. What is not usual
 -- breaks off, and nothing has changed. The answer is the groups as they are, to be
--- brought up to date.
+-- brought up to date. A call that is refused is usual, too, as long as there is no
+-- other candidate to try: it is told how long each charge waits (µs; 0: it fits;
+-- below 0: it never will).
 --
 -- The second number of a group becomes until when something is needed of it. Tables
 -- are made in the size that most calls need: to grow one costs more than to make it.
@@ -48,8 +50,9 @@ repeat
   local numbers = { take('<' .. rep('dddddd', n), ask, numbers_from) }
   local entries = { take('<' .. rep('Bc0', n), ask, fields_from) }
   local values, places, crowded = { false, false, false, false, false }, { 0, 0, 0, 0, 0, 0, 0, 0 }, nil
-  local usual, i = true, 1
+  local usual, i, delays = true, 1, nil
   for j = 1, n do
+    local delay = 0
     local k, kind, amount, cost = numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 4]
     local s, v, b = raw[k], values[k], nil
     if s then
@@ -76,13 +79,25 @@ repeat
           crowded[v] = crowded[v] or {}
           crowded[v][b] = l
         end
-        usual = v[b + 2] == numbers[i + 3] and cost * grain <= v[b + 3]
+        local lacks, rate = cost * grain - v[b + 3], v[b + 1]
+        usual = v[b + 2] == numbers[i + 3]
+        if lacks > 0 then delay = (cost > v[b + 2] or rate == 0) and -1 or (floor((lacks + rate - 1) / rate) + behind) * 1000 end
       elseif kind == 4 then
-        local whole, rest = sum(v[b + 2] + cost, v[b + 3] + numbers[i + 5])
-        usual = latest < v[b + 7] and (whole < amount or whole == amount and rest == 0)
+        local pico = numbers[i + 5]
+        local whole, rest = sum(v[b + 2] + cost, v[b + 3] + pico)
+        usual = latest < v[b + 7]
+        if whole > amount or whole == amount and rest > 0 then
+          delay = (cost > amount or cost == amount and pico > 0) and -1 or v[b + 7] * 1000 - micros
+        end
       else
-        usual = kind == 5 and cost <= amount - v[b + 2]
+        usual = kind == 5
+        if cost > amount - v[b + 2] then delay = cost > amount and -1 or 1000000 end
       end
+    end
+    if delay ~= 0 then
+      usual = usual and take('<B', ask, flags_from + 17 * (j - 1)) % 2 == 0 and (j <= plan_count or candidate_count == 1)
+      delays = delays or { take('<' .. rep('d', n), rep('\0', 8 * n)) }
+      delays[j] = delay
     end
     if not usual then break end
     i = i + 6
@@ -90,7 +105,12 @@ repeat
   if not usual then break end
 
   local name, expires = '', 0
-  if what == 1 then
+  if delays then
+    if latest ~= seen then save_head(false) end
+    local answer = { put('<Bddd' .. rep('d', n), 11, micros, latest, born, unpack(delays, 1, n)), '', '', '', '' }
+    for k = 2, #KEYS - (id ~= '' and 1 or 0) - (once ~= '' and 1 or 0) do answer[k] = raw[k] or nothing end
+    return answer
+  elseif what == 1 then
     if latest ~= seen then save_head(false) end
   else
     expires = micros + ttl
