@@ -110,8 +110,8 @@ var bare = rueidis.NewLuaScript(`
 // BenchmarkRedis states the server's CPU per decision as a multiple of that of
 // PING in the same run, over TCP as between machines, and over a socket: of a
 // script that only reads and writes a value; of a dual bucket that is only
-// decided, reserved, and reserved and settled; of 8 ledgers on 4 scopes with the
-// reservation kept; and the rate of one hot tenant as a part of that of a thousand.
+// decided, reserved, reserved and settled, and refused; of 8 ledgers on 4 scopes with
+// the reservation kept; and the rate of one hot tenant as a part of that of a thousand.
 func BenchmarkRedis(b *testing.B) {
 	if b.N > 1 {
 		b.ReportMetric(0, "ns/op") // measured once, by BenchmarkRedis's first run
@@ -197,6 +197,15 @@ func (m *bench) rows() {
 	m.ratio("dual-reserved+settled", func(_ int, c rueidis.Client) { m.reserve(c, hotTenant, true) })
 	m.ratio("eight-reserved", func(_ int, c rueidis.Client) { m.reserve(c, eight, false) })
 	m.ratio("eight-reserved+settled", func(_ int, c rueidis.Client) { m.reserve(c, eight, true) })
+	spent := per(limits.ScopeCustomer, limits.DimensionRequests, limits.WindowMinute)
+	spent.Amount = 1
+	none := one()
+	none.Plan = []*limits.Set{limits.Compile([]limits.Limit{spent}), none.Plan[0]}
+	m.ratio("refused", func(_ int, c rueidis.Client) {
+		if _, err := m.engines[c].Reserve(ctx, none); err != nil {
+			m.Error(err)
+		}
+	})
 	many := make([]limits.Request, 1000)
 	for i := range many {
 		many[i] = one()
