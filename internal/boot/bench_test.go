@@ -77,7 +77,8 @@ func loadOne(addr, request string, n int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode > 299 {
+		_, err = io.Copy(io.Discard, a.Body)
+		if err = errors.Join(err, a.Body.Close()); err != nil || a.StatusCode > 299 {
 			return fmt.Errorf("status %d, %w", a.StatusCode, err)
 		}
 	}
