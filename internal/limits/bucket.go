@@ -21,11 +21,13 @@ type bucket struct {
 	turn          int64 // counts the times that headroom came down
 	one           [1]room
 	more          uint32 // the place of its rooms, from 1; 0: one is enough
-	used          uint32 // rooms in use
+	used          uint16 // rooms in use
+	forgiven      bool   // since it was full last, a lowered limit forgave of what was used
 }
 
 func (b *bucket) full() int64      { return b.ceiling * grain }
 func (b *bucket) headroom() int64  { return b.full() - b.level }
+func (b *bucket) whole() bool      { return b.level == b.full() && b.ceiling > 0 }
 func (b *bucket) balance() int64   { return floorDiv(b.level, grain) }
 func (b *bucket) untilFull() int64 { return b.until(b.full()) }
 
@@ -39,7 +41,7 @@ func (b *bucket) rooms(in *rooms) history {
 
 // noted takes over a history that has changed.
 func (b *bucket) noted(h history, in *rooms) {
-	b.used = uint32(len(h))
+	b.used = uint16(len(h))
 	if b.used == 0 && b.more != 0 {
 		in.give(b.more - 1)
 		b.more = 0
@@ -59,6 +61,7 @@ func (b *bucket) refill(now int64, in *rooms) {
 	}
 	missing := b.headroom()
 	if missing == 0 && b.used == 0 {
+		b.forgiven = false
 		return
 	}
 	if elapsed < days { // no product of it overflows
@@ -77,6 +80,7 @@ const days = 1 << 29
 // rises notes that the level came up by itself.
 func (b *bucket) rises(in *rooms) {
 	b.turn++
+	b.forgiven = b.forgiven && !b.whole()
 	if b.used <= 1 {
 		b.one[0].least = min(b.one[0].least, b.headroom()) // without a room of no effect
 		if b.more == 0 {
@@ -101,12 +105,19 @@ func (b *bucket) until(level int64) int64 {
 }
 
 // resize takes over a changed limit: what is used stays, the level is what the
-// new ceiling leaves.
+// new ceiling leaves. More than one ceiling of debt is forgiven, so that nobody is
+// shut out for long; a raise then adds nothing until the bucket was full again, or
+// lowering and raising would give back what was used.
 func (b *bucket) resize(rate, ceiling int64, in *rooms) {
-	used := b.headroom()
+	used, most := b.headroom(), int64(math.MaxInt64)
+	if b.forgiven {
+		most = b.level
+	}
 	b.rate, b.ceiling = rate, ceiling
-	b.level = b.full() - used
-	b.forgive(in)
+	if b.level = min(b.full()-used, most); b.level < -b.full() {
+		b.forgive(in)
+		b.forgiven = true
+	}
 }
 
 // spend takes cost permits, into debt if need be.
@@ -164,7 +175,9 @@ func (b *bucket) settle(h *hold, actual, now int64, in *rooms) {
 		rooms := b.rooms(in)
 		b.level += rooms.giveBack(h.mark, (h.amount.n-actual)*grain)
 		b.noted(rooms, in)
-		b.turn++
+		if b.turn++; b.forgiven && b.whole() {
+			b.rises(in)
+		}
 	}
 	b.lapse(h)
 	b.forget(h, in)
@@ -188,7 +201,7 @@ func (b *bucket) forget(h *hold, in *rooms) {
 // idle tells that a new bucket would answer alike.
 func (b *bucket) idle(now int64, in *rooms) bool {
 	b.refill(now, in)
-	return b.level == b.full() && b.used == 0
+	return b.level == b.full() && b.used == 0 && !b.forgiven
 }
 
 // taken is what is used of the bucket, in permits, rounded up.

@@ -1,7 +1,9 @@
 -- Buckets, as bucket.go and history.go state them. A ledger is a table: 1 its
 -- kind, 2 which making of it, and then of a bucket 3 rate, 4 ceiling, 5 level, 6
 -- last, 7 held, 8 turn, and three numbers for each of its rooms: since, least,
--- calls. Every number stays below 2^53, so doubles are exact.
+-- calls. A first room since -1, which gives nothing, says that a lowered limit
+-- forgave of what was used since the bucket was full last. Every number stays below
+-- 2^53, so doubles are exact.
 --
 -- buckets makes the functions, when one is needed: a script makes its functions
 -- anew each time that it runs.
@@ -36,7 +38,7 @@ buckets = function()
       return
     end
     b[n + 1], b[n + 2], b[n + 3] = b[8], headroom, 1
-    if n + 3 > 8 + 3 * 12 then crowded(b) end
+    if n + 3 > 8 + 3 * 12 + (b[9] == -1 and 3 or 0) then crowded(b) end
   end
 
   local function cut(b, i)
@@ -64,7 +66,7 @@ buckets = function()
     if n == 8 then return end
     local headroom = b[4] * grain - b[5]
     if headroom == 0 then
-      for i = n, 9, -1 do b[i] = nil end
+      for i = n, b[4] == 0 and b[9] == -1 and 12 or 9, -1 do b[i] = nil end
       return
     end
     for i = n - 2, 9, -3 do
@@ -76,8 +78,8 @@ buckets = function()
 
   -- crowded makes the two neighbours that differ least one.
   function crowded(b)
-    local best = 12
-    for i = 15, #b - 5, 3 do
+    local best = b[9] == -1 and 15 or 12
+    for i = best + 3, #b - 5, 3 do
       if b[i + 1] - b[i - 2] < b[best + 1] - b[best - 2] then best = i end
     end
     merge(b, best)
@@ -88,6 +90,19 @@ buckets = function()
     if b[5] < least then
       b[5] = least
       rises(b)
+    end
+  end
+
+  -- resize takes over a changed limit, as bucket.go states it.
+  local function resize(b, rate, ceiling)
+    local used, level, forgiven = b[4] * grain - b[5], b[5], b[9] == -1
+    b[3], b[4], b[5] = rate, ceiling, ceiling * grain - used
+    if forgiven and b[5] > level then b[5] = level end
+    if b[5] < -ceiling * grain then
+      forgive(b)
+      if not forgiven then
+        for _, n in ipairs({ 1099511627776, 0, -1 }) do table.insert(b, 9, n) end
+      end
     end
   end
 
@@ -132,6 +147,7 @@ buckets = function()
     elseif cost < amount then
       b[5] = b[5] + give_back(b, mark, (amount - cost) * grain)
       b[8] = b[8] + 1
+      if b[9] == -1 and b[5] == b[4] * grain then rises(b) end
     end
     if was_open then b[7] = b[7] - amount end
     release(b, mark)
@@ -171,7 +187,7 @@ buckets = function()
   end
 
   made = {
-    crowd = crowd, rest_of = rest_of, refill = refill, note = note, forgive = forgive, spend = spend, settle = settle,
+    crowd = crowd, rest_of = rest_of, refill = refill, note = note, resize = resize, spend = spend, settle = settle,
   }
   return made
 end

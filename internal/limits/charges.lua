@@ -120,10 +120,7 @@ local function weigh(e)
   if kind == 1 then
     refill(l)
     if l[3] ~= e[4] or l[4] ~= e[5] then
-      local used = l[4] * grain - l[5]
-      l[3], l[4] = e[4], e[5]
-      l[5] = l[4] * grain - used
-      forgive(l)
+      resize(l, e[4], e[5])
       dirty[e[1]] = true
     end
     if cost > l[4] then

@@ -2,7 +2,7 @@
 -- them, and what is done with any of them.
 local never = -1
 local c = buckets()
-local refill, note, forgive, spend, settle_bucket = c.refill, c.note, c.forgive, c.spend, c.settle
+local refill, note, resize, spend, settle_bucket = c.refill, c.note, c.resize, c.spend, c.settle
 local parts = { [2] = 61, [3] = 289 }
 local width = { [2] = 1000, [3] = 300000 }
 local place = {}

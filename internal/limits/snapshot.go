@@ -108,6 +108,9 @@ func (t *tenant) keep(r ref, at *instant) (k kept, used bool) {
 		b := t.buckets.at(r.place())
 		b.refill(at.ms, &t.rooms)
 		k.a, k.b, k.c, k.d = b.rate, b.ceiling, b.level, b.last
+		if b.forgiven {
+			k.parts = []keptPart{{amount: 1}}
+		}
 		return k, b.level < b.full()
 	}
 	s := t.slider(r)
@@ -220,7 +223,7 @@ func (t *tenant) recover(k kept, now int64) {
 		r := t.make(kindBucket, k.id)
 		t.enterAs(r, k.family)
 		b := t.buckets.at(r.place())
-		b.rate, b.ceiling, b.level, b.last = k.a, k.b, k.c, min(max(k.d, 0), now)
+		b.rate, b.ceiling, b.level, b.last, b.forgiven = k.a, k.b, k.c, min(max(k.d, 0), now), len(k.parts) > 0
 	case kindMinute, kindRolling:
 		r := t.make(k.kind, k.id)
 		t.enterAs(r, k.family)

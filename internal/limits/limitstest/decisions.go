@@ -147,6 +147,35 @@ var decisions = []guarantee{
 		b.remaining(1400, bucket)
 		b.remaining(1400, day)
 	}},
+	{"AnAmountThatIsLoweredAndRaisedAgainGivesNothingBack", func(t *testing.T, open Open) {
+		for _, low := range []int64{0, 1, 10, 49} {
+			b := newBench(t, open)
+			bucket := b.limit(limits.DimensionTokens, limits.WindowMinute, 100)
+			b.admitted([]limits.Limit{bucket}, 100)
+			lowered := bucket
+			lowered.Amount = low
+			b.refused([]limits.Limit{lowered}, 1)
+			if s := b.live(bucket)[0]; s.Remaining != 0 {
+				t.Errorf("100 of 100 a minute used, lowered to %d and raised again: %d are left in the same instant", low, s.Remaining)
+			}
+		}
+	}},
+	{"ProcessesThatSeeAChangeAtDifferentTimesAdmitNoMoreThanTheLargerAmount", func(t *testing.T, open Open) {
+		b := newBench(t, open)
+		before, after := b.limit(limits.DimensionRequests, limits.WindowMinute, 100), b.limit(limits.DimensionRequests, limits.WindowMinute, 10)
+		passed := 0
+		for range 1000 { // in one instant, half of them in a process that knows of the change
+			if b.call([]limits.Limit{before}, 1).Admitted {
+				passed++
+			}
+			if b.call([]limits.Limit{after}, 1).Admitted {
+				passed++
+			}
+		}
+		if passed > 100 {
+			t.Fatalf("%d passed at once of 100 a minute, being lowered to 10", passed)
+		}
+	}},
 	{"AChangedZoneWaitsForTheEndOfTheDay", func(t *testing.T, open Open) {
 		b := newBench(t, open)
 		day := b.limit(limits.DimensionTokens, limits.WindowDay, 100)

@@ -44,6 +44,8 @@ type modelHold struct {
 type story struct {
 	limit  limits.Limit // as it was first
 	events []*event
+
+	forgiven bool // since the bucket was full last, a lowered limit forgave of what was used
 }
 
 type event struct {
@@ -53,7 +55,7 @@ type event struct {
 	pico   int64     // and of money beyond them
 	debt   *big.Int  // grains taken by an overrun, already bounded
 	limit  *limits.Limit
-	spared *big.Int // grains of debt that a change of limit forgave
+	spared *big.Int // grains that a change of limit forgave, or below zero did not add
 }
 
 func newModel() *model {
@@ -95,13 +97,22 @@ func (m *model) story(l limits.Limit) *story {
 			s.events = append(s.events, &event{at: m.latest, amount: taken})
 		}
 	}
-	if now := s.now(); now.Amount != l.Amount || now.Burst != l.Burst {
-		change := &event{at: m.latest, limit: &l, spared: big.NewInt(0)}
-		s.events = append(s.events, change)
-		if l.Policy == limits.PolicyBucket {
-			if below := new(big.Int).Add(s.level(m.latest), ceiling(l)); below.Sign() < 0 {
-				change.spared = below.Neg(below)
-			}
+	bucket, was := l.Policy == limits.PolicyBucket, s.now()
+	var before *big.Int
+	if bucket {
+		before = s.level(m.latest)
+		s.forgiven = s.forgiven && (before.Cmp(ceiling(was)) < 0 || was.Amount == 0)
+	}
+	if was.Amount == l.Amount && was.Burst == l.Burst {
+		return s
+	}
+	change := &event{at: m.latest, limit: &l, spared: big.NewInt(0)}
+	if s.events = append(s.events, change); bucket {
+		after := s.level(m.latest)
+		if s.forgiven && after.Cmp(before) > 0 {
+			change.spared = before.Sub(before, after)
+		} else if below := after.Add(after, ceiling(l)); below.Sign() < 0 {
+			change.spared, s.forgiven = below.Neg(below), true
 		}
 	}
 	return s
