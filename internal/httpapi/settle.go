@@ -106,12 +106,9 @@ func cancel(s *Server, r *request, _ none, _ none) (settledJSON, error) {
 // own, where their key allows it: otherwise a customer could bill itself
 // nothing. A client token settles nothing.
 func (r *request) mayEnd(s *Server, call uuid.UUID) error {
-	if r.caller.Key.Kind == tenants.Management {
-		return nil
-	}
 	owner, err := s.meter.Owner(r.ctx, r.tenant(), call)
 	switch {
-	case err != nil:
+	case err != nil || r.caller.Key.Kind == tenants.Management:
 		return err
 	case owner != r.caller.Key.Customer:
 		return noReservation()

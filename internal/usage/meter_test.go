@@ -118,6 +118,20 @@ func TestARefusedCallIsAnEventAndChangesNoLedger(t *testing.T) {
 	}
 }
 
+func TestACallOfTheGatewayIsNobodysReservation(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	d := m.admit(m.call(false))
+	if _, err := m.meter.Owner(t.Context(), m.tenant, d.Reservation.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("under way: %v", err)
+	}
+	_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: used})
+	must(t, err)
+	if _, err := m.meter.Owner(t.Context(), m.tenant, d.Reservation.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("ended: %v", err)
+	}
+}
+
 func TestACancelledCallCountsNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetering(t)

@@ -210,8 +210,11 @@ func correctionID(of uuid.UUID) uuid.UUID {
 // another tenant's, or no reservation.
 func (m *Meter) Owner(ctx context.Context, tenant, call uuid.UUID) (customer uuid.UUID, err error) {
 	c, err := m.known(ctx, tenant, call)
-	if err != nil {
+	switch {
+	case err != nil:
 		return uuid.Nil, err
+	case !c.admission.Decision: // a call of the gateway, which ends it
+		return uuid.Nil, noReservation()
 	}
 	return c.admission.Event.Customer, nil
 }

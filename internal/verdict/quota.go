@@ -66,7 +66,7 @@ func Sentence(d limits.Decision, model string) string {
 	where := whose(s.Limit.Scope)
 	switch {
 	case s.Never && s.Limit.Amount == 0:
-		return fmt.Sprintf("No call for %s is allowed %s: its limit on %s is 0.", model, where, s.Limit.Label())
+		return fmt.Sprintf("No call is allowed %s: the limit on %s is 0.", where, s.Limit.Label())
 	case s.Never:
 		return fmt.Sprintf("Request too large for %s %s on %s: %s It can never fit; send less.", model, where, s.Limit.Label(), figures)
 	case s.Limit.Policy == limits.PolicyCalendar:

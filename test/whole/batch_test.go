@@ -23,7 +23,7 @@ func TestAReservationThatComesAgainUnderItsKeyIsTheSame(t *testing.T) {
 			t.Fatalf("first %s, again %s", first, again)
 		}
 	}
-	for _, other := range []string{strings.Replace(body, "10", "11", 1), strings.Replace(body, "}}", `}, "end_user": "x"}`, 1), strings.Replace(body, "}}", `}, "ttl_seconds": 60}`, 1)} {
+	for _, other := range []string{strings.Replace(body, ": 10", ": 11", 1), strings.Replace(body, "}}", `}, "end_user": "x"}`, 1), strings.Replace(body, "}}", `}, "ttl_seconds": 60}`, 1)} {
 		if a := post(t, w.ManagementKey, "a", "/v1/reservations", other); a.Status != 422 || a.Text("code") != "idempotency_mismatch" {
 			t.Errorf("%s: %s", other, a)
 		}
