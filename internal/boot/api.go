@@ -150,7 +150,7 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	if a.db, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: a.cfg.DatabaseMax}); err != nil {
 		return nil, err
 	}
-	if a.changes, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: 1, StatementTimeout: time.Second}); err != nil {
+	if a.changes, err = postgres.Open(ctx, a.cfg.DatabaseURL, postgres.Options{MaxConns: 1, StatementTimeout: time.Second, Name: "weir changes"}); err != nil {
 		return nil, err
 	}
 	if err := awaitSelfTest(ctx, a.db, a.log); err != nil || ctx.Err() != nil {

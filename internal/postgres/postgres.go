@@ -6,6 +6,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Options struct {
 	MaxConns         int32         // 0: pgx's default
 	StatementTimeout time.Duration // 0: 5 s
 	LockTimeout      time.Duration // 0: 1 s
+	Name             string        // in pg_stat_activity, unless the URL says one; "": weir
 }
 
 // Open makes a pool; it does not connect yet, so that a process may start
@@ -47,7 +49,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	p["idle_in_transaction_session_timeout"] = "30000"
 	p["timezone"] = "UTC"
 	if p["application_name"] == "" {
-		p["application_name"] = "weir"
+		p["application_name"] = cmp.Or(o.Name, "weir")
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

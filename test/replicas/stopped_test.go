@@ -56,7 +56,7 @@ func TestAConnectionThatHangsKeepsNoChangeFromAnyProcess(t *testing.T) {
 	// The backends that tell of changes, while nothing runs in them.
 	var pids []int32
 	stack.Eventually(t, 20*time.Second, func() string {
-		pids = stack.Rows[int32](t, pair[0], `select pid from pg_stat_activity where query like '%lookup_config_changes%' and state = 'idle' and pid <> pg_backend_pid()`)
+		pids = stack.Rows[int32](t, pair[0], `select pid from pg_stat_activity where application_name = 'weir changes' and state = 'idle'`)
 		if len(pids) < 2 {
 			return fmt.Sprintf("%d connections follow changes", len(pids))
 		}
