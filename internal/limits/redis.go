@@ -221,15 +221,6 @@ type asked struct {
 	ledger func(suffix, field string) string
 }
 
-// loaded is a calendar window as the books know it.
-type loaded struct {
-	suffix, field string
-	amount        int64
-	window        window
-	used          sum
-	reading       string
-}
-
 // answer is what a script answered, up to its status and instant.
 type answer struct {
 	unpacker
@@ -317,19 +308,6 @@ func (r *Redis) exec(ctx context.Context, a asked, windows []loaded, micros int6
 	return got, nil
 }
 
-// packWindows packs windows, and which reading of the books told of them.
-func packWindows(windows []loaded) string {
-	var p packer
-	p.text(windows[0].reading)
-	p.count(len(windows))
-	for _, w := range windows {
-		p.str(w.suffix)
-		p.str(w.field)
-		p.ints(w.amount, w.window.start, w.window.end, w.used.n, w.used.pico)
-	}
-	return rueidis.BinaryString(p.b)
-}
-
 // DialRedis is NewRedis on the server, or cluster, that a URL names (redis://,
 // rediss://, unix://). It need not be there yet; Run connects. An error is a URL
 // that cannot be read, which it does not repeat.
@@ -357,40 +335,6 @@ func (r *Redis) connect() bool {
 	}
 	r.client.Store(&c)
 	return true
-}
-
-// needs are calendar windows that the books have to tell of.
-func (a *answer) needs() []loaded {
-	list := make([]loaded, a.count())
-	for i := range list {
-		n := &list[i]
-		n.suffix, n.field = a.str(), a.str()
-		n.amount, n.window.start, n.window.end = a.int(), a.int(), a.int()
-	}
-	return list
-}
-
-// load asks the books for windows. Setting them is up to the script that needs
-// them: where another process was first, they are set already.
-func (r *Redis) load(ctx context.Context, tenantID uuid.UUID, list []loaded, ledger func(suffix, field string) string) ([]loaded, error) {
-	keys := make([]WindowKey, len(list))
-	for i, w := range list {
-		keys[i] = WindowKey{ledger(w.suffix, w.field), w.window.from()}
-	}
-	totals, reading, err := r.books.Read(ctx, tenantID, keys)
-	if err != nil {
-		return nil, out(err)
-	}
-	if len(totals) != len(keys) {
-		return nil, out(fmt.Errorf("limits: the books gave %d totals for %d windows", len(totals), len(keys)))
-	}
-	for i := range list {
-		list[i].reading = reading
-		if used := (sum{totals[i].Amount, totals[i].Pico}).carried(); used.n >= 0 {
-			list[i].used = used
-		}
-	}
-	return list, nil
 }
 
 // refusal is what a status other than done comes to.
