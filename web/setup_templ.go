@@ -485,7 +485,7 @@ func setupProviderForm(v setupPage) templ.Component {
 		}
 		provider := v.input("provider", "Provider")
 		provider.Options = v.providers()
-		templ_7745c5c3_Err = ui.Segments(provider).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Select(provider).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -494,7 +494,7 @@ func setupProviderForm(v setupPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		base := v.input("base_url", "Base URL")
-		base.Class, base.Placeholder, base.Hint = "mono", "https://llm.example.com/v1", "Of an OpenAI-compatible server, as an SDK takes it."
+		base.Class, base.Placeholder, base.Hint = "mono", "https://llm.example.com/v1", "Of the server, as an SDK takes it."
 		templ_7745c5c3_Err = ui.Text(base).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -154,7 +154,7 @@ func TestAStepOfThePathKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
 		says   []string
 		status int
 	}{
-		"no secret":    {"/setup/provider", url.Values{"provider": {"openai"}, "secret": {" "}}, []string{`href="#f-secret"`, `value="openai" checked`}, 400},
+		"no secret":    {"/setup/provider", url.Values{"provider": {"openai"}, "secret": {" "}}, []string{`href="#f-secret"`, `value="openai" selected`}, 400},
 		"no address":   {"/setup/provider", url.Values{"provider": {"custom"}, "base_url": {"http://169.254.169.254/v1"}, "secret": {"sk-x"}}, []string{`href="#f-base_url"`, `value="http://169.254.169.254/v1"`}, 422},
 		"no number":    {"/setup/plan", changed(firstPlan(), "name", "Gold", "limits.1.amount", "lots"), []string{`value="lots"`, `value="Gold"`, `href="#f-limits-1-amount"`}, 400},
 		"taken name":   {"/setup/plan", firstPlan(), []string{"Another plan has this name.", `value="200,000"`}, 409},

@@ -2,13 +2,8 @@ package catalogue
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -37,9 +32,15 @@ func NewClient(guard *outbound.Guard) *Client {
 	return &Client{guard: guard, practice: practice{}}
 }
 
-// Do sends one request to path ("/chat/completions") of the endpoint with its
-// credential. The caller closes the answer's body. What went wrong before an
-// answer arrived is Upstream; a redirect is Upstream upstream_redirect.
+// AnthropicVersion is what a call in Anthropic's form states where its caller
+// states none.
+const AnthropicVersion = "2023-06-01"
+
+// Do sends one request to path ("/chat/completions") of the endpoint, with the
+// caller's headers and the endpoint's credential: those that could carry another
+// one, and those that concern one connection, are not sent on. The caller closes
+// the answer's body, which is as it came over the wire. What went wrong before
+// an answer arrived is Upstream; a redirect is Upstream upstream_redirect.
 func (c *Client) Do(ctx context.Context, e Endpoint, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
 	client, base := c.guard.Client(e.Tenant), e.BaseURL
 	if e.Provider.Practice {
@@ -49,12 +50,7 @@ func (c *Client) Do(ctx context.Context, e Endpoint, method, path string, header
 	if err != nil {
 		return nil, fault.New(fault.Upstream, "upstream_unreachable", "The provider could not be reached.").Because(err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	if !e.Secret.IsZero() {
-		req.Header.Set("Authorization", "Bearer "+e.Secret.Reveal())
-	}
+	req.Header = e.headers(header)
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, outbound.Fault(err)
@@ -66,52 +62,34 @@ func (c *Client) Do(ctx context.Context, e Endpoint, method, path string, header
 	return resp, nil
 }
 
-// MaxModels is how many models of one provider key are kept.
-const MaxModels = 2000
-
-const (
-	verifyTimeout = 15 * time.Second
-	modelsLimit   = 4 << 20
-)
-
-// Models asks the provider which models the key may use: the live check of a
-// key. It returns them sorted. A key that the provider does not accept is
-// Unauthenticated with code provider_key_invalid; every other failure is
-// Upstream. The provider's own words are never repeated: some echo the key.
-func (c *Client) Models(ctx context.Context, e Endpoint) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
-	defer cancel()
-	resp, err := c.Do(ctx, e, http.MethodGet, "/models", http.Header{"Accept": {"application/json"}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return nil, fault.Newf(fault.Unauthenticated, "provider_key_invalid", "The provider refused this key (status %d).", resp.StatusCode)
-	case resp.StatusCode != http.StatusOK:
-		return nil, fault.Newf(fault.Upstream, "provider_check_failed", "The provider answered the check with status %d.", resp.StatusCode)
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, modelsLimit)).Decode(&list); err != nil {
-		return nil, fault.New(fault.Upstream, "provider_check_failed", "The provider's list of models could not be read.").Because(fmt.Errorf("decode models: %w", err))
-	}
-	var models []string
-	for _, m := range list.Data {
-		if ValidModel(m.ID) && len(models) < MaxModels {
-			models = append(models, m.ID)
-		}
-	}
-	slices.Sort(models)
-	return slices.Compact(models), nil
+// ours are the headers that no caller sets: credentials, cookies, and what
+// concerns one connection (RFC 9110 7.6.1).
+var ours = []string{
+	"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Proxy-Authorization",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Host", "Content-Length",
 }
 
-// ValidModel tells whether s can be a model's name: 1 to 200 printable ASCII
-// characters without spaces.
-func ValidModel(s string) bool {
-	return len(s) >= 1 && len(s) <= 200 && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+func (e Endpoint) headers(given http.Header) http.Header {
+	h := make(http.Header, len(given)+2)
+	for name, values := range given {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	for _, name := range ours {
+		delete(h, name)
+	}
+	if e.Provider.Form == Anthropic && h.Get("Anthropic-Version") == "" {
+		h.Set("Anthropic-Version", AnthropicVersion)
+	}
+	if e.Secret.IsZero() {
+		return h
+	}
+	switch e.Provider.Auth {
+	case AuthAnthropic:
+		h.Set("X-Api-Key", e.Secret.Reveal())
+	case AuthAPIKey:
+		h.Set("Api-Key", e.Secret.Reveal())
+	default:
+		h.Set("Authorization", "Bearer "+e.Secret.Reveal())
+	}
+	return h
 }

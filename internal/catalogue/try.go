@@ -34,7 +34,7 @@ func (c *Client) Try(ctx context.Context, e Endpoint, model string) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	status, err := c.try(ctx, e, tryBody{Model: model, MaxTokens: 1, Messages: []tryMessage{{"user", "ok"}}})
-	if err == nil && status == http.StatusBadRequest {
+	if err == nil && status == http.StatusBadRequest && e.Provider.Form != Anthropic { // which demands one
 		status, err = c.try(ctx, e, tryBody{Model: model, Messages: []tryMessage{{"user", "ok"}}})
 	}
 	switch {
@@ -54,7 +54,11 @@ func (c *Client) try(ctx context.Context, e Endpoint, b tryBody) (status int, er
 		return 0, err
 	}
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"weir"}}
-	resp, err := c.Do(ctx, e, http.MethodPost, "/chat/completions", header, bytes.NewReader(raw))
+	route := RouteChat
+	if e.Provider.Form == Anthropic {
+		route = RouteMessages
+	}
+	resp, err := c.Do(ctx, e, http.MethodPost, route, header, bytes.NewReader(raw))
 	if err != nil {
 		return 0, err
 	}

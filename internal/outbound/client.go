@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,10 +85,18 @@ func Fault(err error) *fault.Error {
 		return fault.New(fault.Upstream, "upstream_tls_failed", "The provider's certificate could not be verified.").Because(err)
 	case errors.As(err, &dns):
 		return fault.New(fault.Upstream, "upstream_unreachable", "The provider's host name could not be resolved.").Because(err)
+	case tooManyHeaders(err):
+		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer has more headers than are taken.").Because(err)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fault.New(fault.Upstream, "upstream_timeout", "The provider did not answer in time.").Because(err)
 	}
 	return fault.New(fault.Upstream, "upstream_unreachable", "The provider could not be reached.").Because(err)
+}
+
+// tooManyHeaders knows net/http's errors of HTTP/1 and HTTP/2 by their words:
+// it has no values for them.
+func tooManyHeaders(err error) bool {
+	return strings.Contains(err.Error(), "response headers exceeded") || strings.Contains(err.Error(), "response header list larger")
 }
 
 func isTimeout(err error) bool {

@@ -61,7 +61,7 @@ type NewProviderKey struct {
 	Provider string
 	Name     string
 	Secret   keyring.Secret
-	BaseURL  string   // needed for custom, else the catalogue's is used where it is empty
+	BaseURL  string   // "": the catalogue's, where that has one
 	Models   []string // nil: discovered
 	Limits   []limits.Limit
 	Zone     string // IANA, in which its days end; "": as the catalogue says
@@ -149,7 +149,7 @@ func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewPro
 		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "not_for_this_kind", Message: "The practice provider has no address: it is part of this installation."})
 	}
 	if p.NeedsBaseURL && n.BaseURL == "" {
-		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "required", Message: "A custom provider needs its base URL, such as https://llm.example.com/v1."})
+		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "required", Message: p.Name + " needs its base URL, such as " + p.ExampleURL() + "."})
 	}
 	wrong = append(wrong, checkSecret(n.Secret)...)
 	for i := range n.Limits {
