@@ -7,12 +7,13 @@ import (
 )
 
 // Entry is something that happened after a snapshot was taken: a call was
-// admitted, or it ended.
+// admitted, it went on to another attempt, or it ended.
 type Entry struct {
 	At          time.Time
-	Reservation Reservation
-	Earlier     bool  // admitted before the snapshot, which holds its charge
-	Actual      *Cost // how it ended; nil: it was admitted
+	Reservation Reservation  // as it was before
+	Earlier     bool         // admitted before the snapshot, which holds its charge
+	Moved       *Reservation // what it was after a move
+	Actual      *Cost        // how it ended; with neither, it was admitted
 }
 
 // replay charges again, to buckets and sliding windows, what an earlier life
@@ -37,13 +38,19 @@ func (m *Memory) replay(journal []Entry, open map[uuid.UUID]bool) error {
 		t := m.tenant(e.Reservation.Tenant)
 		at := t.past(e.At)
 		known := e.Earlier || open[e.Reservation.ID]
+		if e.Moved != nil {
+			if err := t.moveAgain(c.call, e.Moved, known, &at); err != nil {
+				return err
+			}
+			continue
+		}
 		for i := range c.holds {
 			h := &c.holds[i]
 			switch {
-			case h.rule.kind != kindBucket && h.rule.kind != kindMinute && h.rule.kind != kindRolling:
+			case !h.refills() || h.ended:
 			case e.Actual != nil:
-				t.settleAgain(c.call, h, *e.Actual, &at)
-			case !known && !h.ended:
+				t.settleAgain(c.call, h, h.rule.cost(e.Actual), &at)
+			case !known:
 				t.chargeThen(h, &at)
 			}
 		}
@@ -53,7 +60,44 @@ func (m *Memory) replay(journal []Entry, open map[uuid.UUID]bool) error {
 	}
 	for _, c := range calls {
 		for i := range c.holds {
-			m.tenant(c.tenant).abandon(&c.holds[i])
+			if h := &c.holds[i]; !h.ended {
+				m.tenant(c.tenant).abandon(h)
+			}
+		}
+	}
+	return nil
+}
+
+// refills tells a hold of a ledger that a snapshot has and that comes free with
+// time.
+func (h *hold) refills() bool {
+	return h.rule.kind == kindBucket || h.rule.kind == kindMinute || h.rule.kind == kindRolling
+}
+
+// moveAgain settles the attempt that had ended when a call moved, and charges the
+// next one. Of what a snapshot holds of the call nothing is given back, and the next
+// attempt is charged once more: the snapshot may have been taken before the move or
+// after it.
+func (t *tenant) moveAgain(c *call, to *Reservation, known bool, at *instant) error {
+	moved, err := restored(*to)
+	if err != nil {
+		return err
+	}
+	for i := range c.holds {
+		h := &c.holds[i]
+		if i >= len(moved.holds) || !moved.holds[i].ended || h.ended {
+			continue
+		}
+		took := moved.holds[i].amount
+		if h.refills() && (!known || h.gen != 0 || took.n > h.amount.n) {
+			t.settleAgain(c, h, took, at)
+		}
+		h.amount, h.ended = took, true
+	}
+	for i := len(c.holds); i < len(moved.holds); i++ {
+		c.holds = append(c.holds, moved.holds[i])
+		if h := &c.holds[i]; h.refills() && !h.ended {
+			t.chargeThen(h, at)
 		}
 	}
 	return nil
@@ -91,10 +135,10 @@ func (t *tenant) chargeThen(h *hold, at *instant) {
 
 // settleAgain settles a hold as it was settled then. Of one that the snapshot
 // holds the bucket cannot tell what may be given back; a sliding window can.
-func (t *tenant) settleAgain(c *call, h *hold, actual Cost, at *instant) {
-	to := h.rule.cost(&actual)
+func (t *tenant) settleAgain(c *call, h *hold, to sum, at *instant) {
 	r := t.index[h.id]
-	if h.gen != 0 || h.rule.kind == kindBucket || r.kind() != h.rule.kind {
+	later := h.candidate && c.moves > 0 // charged after the admission
+	if h.gen != 0 || h.rule.kind == kindBucket || r.kind() != h.rule.kind || later {
 		t.settle(h, to, at)
 		return
 	}

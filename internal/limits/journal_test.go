@@ -2,11 +2,13 @@ package limits_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/limits/limitstest"
 )
@@ -20,6 +22,16 @@ func TestAfterAKillSnapshotAndJournalGiveNothingBack(t *testing.T) {
 		sliding, rolling := limit(limits.DimensionInputTokens, limits.WindowMinute, 2000), limit(limits.DimensionTokens, limits.WindowRollingDay, 50_000)
 		sliding.Policy = limits.PolicySliding
 		plan := []limits.Limit{limit(limits.DimensionTokens, limits.WindowMinute, 3000), sliding, rolling}
+		keys := [2][]limits.Limit{}
+		for i := range keys {
+			own := limits.Scope{Kind: limits.ScopeProviderKey, ID: id.New(), Name: "key"}
+			bucket, minute := limit(limits.DimensionTokens, limits.WindowMinute, 3000), sliding
+			bucket.Scope, minute.Scope = own, own
+			keys[i] = []limits.Limit{bucket, minute}
+		}
+		candidate := func(i int) []limits.Candidate {
+			return []limits.Candidate{{ProviderKey: keys[i][0].Scope.ID, Model: "m", Limits: limits.Compile(keys[i])}}
+		}
 		var snapshot []byte
 		var journal []limits.Entry
 		var open []limits.Reservation
@@ -36,6 +48,19 @@ func TestAfterAKillSnapshotAndJournalGiveNothingBack(t *testing.T) {
 			if n := len(open); n > 0 && (n == 12 || rapid.IntRange(0, 2).Draw(rt, "ends") == 0) {
 				j := rapid.IntRange(0, n-1).Draw(rt, "which")
 				r := open[j]
+				if rapid.Bool().Draw(rt, "moves") {
+					took := limits.Cost{Tokens: limits.Tokens{Input: rapid.Int64Range(0, 300).Draw(rt, "took")}}
+					d, err := m.Move(context.Background(), limits.Next{
+						Tenant: tenant, ID: r.ID, Attempt: r.Moves, Ended: limits.Settlement{Actual: took, GiveBackRequest: true}, Candidates: candidate((r.Moves + 1) % 2),
+					})
+					if err != nil {
+						rt.Fatal(err)
+					}
+					if open[j] = d.Reservation; i >= from {
+						journal = append(journal, limits.Entry{At: clock.Now(), Reservation: r, Earlier: late[int(r.Estimate.Units)], Moved: &d.Reservation})
+					}
+					continue
+				}
 				open = append(open[:j], open[j+1:]...)
 				actual := limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: rapid.Int64Range(0, 300).Draw(rt, "actual")}}
 				if _, err := m.Settle(context.Background(), tenant, r.ID, limits.Settlement{Actual: actual}); err != nil {
@@ -47,7 +72,7 @@ func TestAfterAKillSnapshotAndJournalGiveNothingBack(t *testing.T) {
 				continue
 			}
 			d, err := m.Reserve(context.Background(), limits.Request{
-				Tenant: tenant, Plan: []*limits.Set{limits.Compile(plan)},
+				Tenant: tenant, Plan: []*limits.Set{limits.Compile(plan)}, Candidates: candidate(0),
 				Estimate: limits.Cost{Requests: 1, Units: int64(i), Tokens: limits.Tokens{Input: rapid.Int64Range(0, 300).Draw(rt, "tokens")}},
 			})
 			if err != nil {
@@ -62,12 +87,13 @@ func TestAfterAKillSnapshotAndJournalGiveNothingBack(t *testing.T) {
 			}
 		}
 		next := limits.NewMemory(limits.MemoryOptions{Now: clock.Now, Started: clock.Now(), Snapshot: snapshot, Journal: journal})
-		was, is := live(t, m, plan...), live(t, next, plan...)
+		of := slices.Concat(plan, keys[0], keys[1])
+		was, is := live(t, m, of...), live(t, next, of...)
 		for i := range was {
 			if is[i].Remaining > was[i].Remaining || is[i].Debt < was[i].Debt {
 				rt.Fatalf("%s had %d left and a debt of %d; after the kill %d and %d", was[i].Ledger, was[i].Remaining, was[i].Debt, is[i].Remaining, is[i].Debt)
 			}
-			if from == taken && i > 0 && is[i].Remaining != was[i].Remaining {
+			if from == taken && i > 0 && i < len(plan) && is[i].Remaining != was[i].Remaining {
 				rt.Fatalf("%s had %d left, after the kill %d, though nothing happened while the snapshot was taken", was[i].Ledger, was[i].Remaining, is[i].Remaining)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 const (
 	maxTokens  = 1_000_000_000
 	maxAmount  = 1_000_000_000_000_000
-	maxEntries = 200
+	maxEntries = 1000
 	picos      = 1_000_000      // in a micro-unit
 	longestDay = 49 * time.Hour // a day of admission, over a change of zone
 )

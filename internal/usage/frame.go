@@ -32,15 +32,16 @@ const (
 type kind byte
 
 const (
-	kindStart      kind = 1 // the first record of a segment: whose it is, and the last numbers given
-	kindAdmitted   kind = 2 // an Admission
-	kindCheckpoint kind = 3 // what a running stream has counted
-	kindExtended   kind = 4 // a later end of a reservation
-	kindEnded      kind = 5 // the terminal Event
-	kindAlive      kind = 6 // nothing but its time
-	kindClean      kind = 7 // the clean stop: in a file of its own
-	kindSnapshot   kind = 8 // a snapshot of the limiter: in a file of its own
-	kindElsewhere  kind = 9 // the call is another instance's to end, or was ended there
+	kindStart      kind = 1  // the first record of a segment: whose it is, and the last numbers given
+	kindAdmitted   kind = 2  // an Admission
+	kindCheckpoint kind = 3  // what a running stream has counted
+	kindExtended   kind = 4  // a later end of a reservation
+	kindEnded      kind = 5  // the terminal Event
+	kindAlive      kind = 6  // nothing but its time
+	kindClean      kind = 7  // the clean stop: in a file of its own
+	kindSnapshot   kind = 8  // a snapshot of the limiter: in a file of its own
+	kindElsewhere  kind = 9  // the call is another instance's to end, or was ended there
+	kindMoved      kind = 10 // how a call stands after an attempt that ended
 )
 
 // record is one record. A payload that was read is valid until the next read.

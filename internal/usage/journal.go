@@ -72,6 +72,8 @@ func (j *journal) note(s *Spool, seg *segment, off int64, r record) {
 		if s.open[r.id] == nil { // else copied forward
 			err = j.noteAdmitted(r)
 		}
+	case kindMoved:
+		err = j.noteMoved(s, r)
 	case kindEnded:
 		err = j.noteEnded(s, r)
 	}
@@ -90,6 +92,36 @@ func (j *journal) noteAdmitted(r record) error {
 	return nil
 }
 
+// reservation is an open call as it stands, and whether it was admitted after the
+// snapshot.
+func (j *journal) reservation(o *openCall, id uuid.UUID) (r limits.Reservation, after bool, err error) {
+	if r, after = j.admitted[id]; after {
+		return r, true, nil
+	}
+	a, err := o.read()
+	return a.Reservation, false, err
+}
+
+func (j *journal) noteMoved(s *Spool, r record) error {
+	o := s.open[r.id]
+	if o == nil {
+		return nil
+	}
+	var to Moved
+	if err := decodeOwn(r.payload, &to); err != nil {
+		return err
+	}
+	was, after, err := j.reservation(o, r.id)
+	if err != nil || was.Moves == to.Reservation.Moves { // copied forward
+		return err
+	}
+	if after {
+		j.admitted[r.id] = to.Reservation
+	}
+	j.entries = append(j.entries, limits.Entry{At: r.at, Reservation: was, Earlier: !after, Moved: &to.Reservation})
+	return nil
+}
+
 func (j *journal) noteEnded(s *Spool, r record) error {
 	o := s.open[r.id]
 	if o == nil {
@@ -102,13 +134,9 @@ func (j *journal) noteEnded(s *Spool, r record) error {
 	if e.Outcome == Expired {
 		return nil // it stays charged
 	}
-	reservation, after := j.admitted[r.id]
-	if !after {
-		a, err := o.read()
-		if err != nil {
-			return err
-		}
-		reservation = a.Reservation
+	reservation, after, err := j.reservation(o, r.id)
+	if err != nil {
+		return err
 	}
 	delete(j.admitted, r.id)
 	actual := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}

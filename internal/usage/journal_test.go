@@ -23,6 +23,13 @@ func TestAfterAKillTheLimitsOfAMinuteAreAsSpentAsTheyWere(t *testing.T) {
 		_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: used})
 		must(t, err)
 	}
+	keys := newKeys(2)
+	move := func(d limits.Decision, took int64) {
+		_, err := m.meter.Move(t.Context(), m.tenant, d.Reservation.ID, Next{Ended: try(keys.candidates[0], 500, limits.Tokens{Input: took}), GiveBackRequest: true, Candidates: keys.candidates[1:]})
+		must(t, err)
+	}
+	routed := m.call(false)
+	routed.Candidates = keys.candidates[:1]
 	m.admit(m.call(false)) // never ends
 	over := m.admit(m.call(false))
 	end(m.admit(m.call(false)))
@@ -36,13 +43,18 @@ func TestAfterAKillTheLimitsOfAMinuteAreAsSpentAsTheyWere(t *testing.T) {
 	for range 30 { // more than a file
 		end(m.admit(m.call(false)))
 	}
+	moved := m.admit(routed)
+	move(moved, 40)
+	end(moved)
+	move(m.admit(routed), 50)
 	m.admit(m.call(false))
+	m.plan = append(m.plan, keys.limits[0][0], keys.limits[1][0])
 	want, err := m.engine.Live(t.Context(), m.tenant, m.plan, "", "")
 	must(t, err)
 	crash(s)
 
 	_, rec := spoolAt(t, dir, SpoolOptions{Now: m.clock.now})
-	if rec.Clean || rec.Snapshot == nil || len(rec.Journal) != 62 {
+	if rec.Clean || rec.Snapshot == nil || len(rec.Journal) != 67 {
 		t.Fatalf("clean %v, snapshot of %d bytes, %d entries", rec.Clean, len(rec.Snapshot), len(rec.Journal))
 	}
 	again := limits.NewMemory(limits.MemoryOptions{Now: m.clock.now, Started: m.clock.now(), Snapshot: rec.Snapshot, Journal: rec.Journal})

@@ -49,7 +49,8 @@ type Meter struct {
 type metered struct {
 	mu        sync.Mutex // one outcome at a time
 	admission Admission
-	event     *Event // nil while open
+	plan      []*limits.Set // what a move looks at: of the plan, what counts money
+	event     *Event        // nil while open
 	result    Result
 	state     string // settled or cancelled, once it has an outcome
 	late      bool
@@ -109,9 +110,10 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	if c.Renew != nil || slices.ContainsFunc(c.Plan, (*limits.Set).Spends) {
 		c.Estimate.ChargePico = chargePico(c.Rates, c.Estimate, c.Test)
 	}
+	renew, renewed := remembering(c.Renew)
 	d, err := m.limiter.Reserve(ctx, limits.Request{
 		Tenant: c.Tenant, Customer: c.Customer, Model: c.Model, EndUser: c.EndUser, Plan: c.Plan, Candidates: c.Candidates, Estimate: c.Estimate,
-		TTL: c.TTL, MaxWait: c.MaxWait, RouteWait: c.RouteWait, Renew: c.Renew, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
+		TTL: c.TTL, MaxWait: c.MaxWait, RouteWait: c.RouteWait, Renew: renew, DryRun: c.DryRun, Forget: !c.Decision, Once: c.Once,
 	})
 	if err != nil || c.DryRun {
 		return d, err
@@ -129,7 +131,7 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 		return limits.Decision{}, err
 	}
 	m.mu.Lock()
-	m.calls[a.Event.ID] = &metered{admission: a, until: d.ExpiresAt, written: true}
+	m.calls[a.Event.ID] = &metered{admission: a, plan: c.spending(renewed), until: d.ExpiresAt, written: true}
 	m.mu.Unlock()
 	m.share(ctx, a)
 	return d, nil

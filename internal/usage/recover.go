@@ -26,8 +26,8 @@ type Recovery struct {
 	Damage    []Damage
 }
 
-// OpenAdmission is a call that was admitted and has not ended. An extension is
-// in Reservation.ExpiresAt already.
+// OpenAdmission is a call that was admitted and has not ended, as it stood: with
+// its extensions and the attempts that it went through.
 type OpenAdmission struct {
 	Admission
 	Checkpoint *Checkpoint // nil: none was written
@@ -101,7 +101,7 @@ func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
 		o := &openCall{seg: seg, off: off}
 		if was := s.open[r.id]; was != nil { // copied forward
 			was.seg.open--
-			o.checkpoint, o.until = was.checkpoint, was.until
+			o.checkpoint, o.until, o.moved = was.checkpoint, was.until, was.moved
 		}
 		s.hold(r.id, o)
 	case kindCheckpoint:
@@ -112,6 +112,11 @@ func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
 	case kindExtended:
 		if o := s.open[r.id]; o != nil {
 			o.until = time.UnixMicro(r.number).UTC()
+		}
+	case kindMoved:
+		if o := s.open[r.id]; o != nil {
+			o.moved = new(Moved)
+			return decodeOwn(r.payload, o.moved)
 		}
 	case kindEnded:
 		return s.replayEnded(seg, off, r, rec)
@@ -199,6 +204,9 @@ func (o *openCall) read() (OpenAdmission, error) {
 	}
 	if err != nil {
 		return a, fmt.Errorf("usage: %s at byte %d: %w", o.seg.path, o.off, err)
+	}
+	if o.moved != nil {
+		o.moved.apply(&a.Admission)
 	}
 	if !o.until.IsZero() {
 		a.Reservation.ExpiresAt = o.until

@@ -19,7 +19,7 @@ type Result struct {
 	Units        int64
 	Estimated    string // why Tokens are not the provider's own, or ""
 	ModelServed  string
-	Attempts     []Attempt
+	Attempts     []Attempt // the last one; those before it are Move's
 	SelfReported bool
 	// ProviderStatus is what the caller says that its provider answered; 0: it
 	// does not say. The event has it as its one attempt.
@@ -163,12 +163,12 @@ func (e Event) served(r Result) Event {
 	if r.ModelServed != "" {
 		e.ModelServed = r.ModelServed
 	}
-	e.Attempts = r.Attempts
+	e.Attempts = append(slices.Clip(e.Attempts), r.Attempts...)
 	if r.ProviderStatus != 0 {
 		e.Attempts = []Attempt{{ProviderKey: e.ProviderKey, Model: e.ModelAsked, Status: r.ProviderStatus, StartedAt: e.StartedAt, EndedAt: e.EndedAt, Tokens: e.Tokens}}
 	}
-	if n := len(e.Attempts); n > 0 {
-		e.ProviderKey = e.Attempts[n-1].ProviderKey
+	if n := len(r.Attempts); n > 0 {
+		e.ProviderKey = r.Attempts[n-1].ProviderKey
 	}
 	return e
 }

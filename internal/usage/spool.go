@@ -73,6 +73,7 @@ type openCall struct {
 	off        int64 // of its admission in seg
 	checkpoint *Checkpoint
 	until      time.Time // as last extended; zero: never
+	moved      *Moved    // as it last moved; nil: never
 }
 
 // Checkpoint is what a running stream had counted.

@@ -129,6 +129,15 @@ func (s *Spool) copyCall(f *os.File, seg *segment, id uuid.UUID) error {
 
 // copyState repeats what was noted of a call since its admission.
 func (s *Spool) copyState(id uuid.UUID, o *openCall) error {
+	if o.moved != nil {
+		body, err := encode(o.moved)
+		if err != nil {
+			return err
+		}
+		if _, err := s.append(record{kind: kindMoved, id: id, payload: body}.frame(), 0, 0); err != nil {
+			return err
+		}
+	}
 	if o.checkpoint != nil {
 		body, err := encode(o.checkpoint)
 		if err != nil {

@@ -110,6 +110,19 @@ var moves = []guarantee{
 		j.remaining(1000, j.plan[1])
 		j.remaining(299, j.keys[1][0])
 	}},
+	{"AMoveWithoutCandidatesOnlyEndsTheAttempt", func(t *testing.T, open Open) {
+		j := newJourney(t, open)
+		d, err := j.move(0, 30)
+		if err != nil || d.Admitted || !d.ProviderFull || d.Candidate != -1 || d.RetryAfter != 0 || d.Reservation.Moves != 1 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		j.remaining(270, j.keys[0][0])
+		j.remaining(1, j.keys[0][2])
+		j.remaining(900, j.plan[1])
+		j.settled(j.reserved.Reservation, 0)
+		j.remaining(1000, j.plan[1])
+		j.remaining(270, j.keys[0][0])
+	}},
 	{"ACallMovesWithinAKeyThatItHoldsItself", func(t *testing.T, open Open) {
 		j := newJourney(t, open)
 		if d, err := j.move(0, 0, j.keys[0]); err != nil || !d.Admitted {
