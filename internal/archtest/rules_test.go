@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 
 	"internal/verdict": {"internal/limits"},
 
-	"internal/gateway": domain,
-	"internal/httpapi": domain,
-	"web":              append([]string{"docs"}, domain...),
+	"internal/gateway":      domain,
+	"internal/gateway/wire": {"internal/limits", "internal/jsonbody"},
+	"internal/httpapi":      domain,
+	"web":                   append([]string{"docs"}, domain...),
 
 	"internal/boot": {anything},
 	"cmd/api":       {"internal/boot", "internal/config", "internal/logging", "internal/postgres", "internal/keyring", "internal/tenants", "internal/devstack/locate"},

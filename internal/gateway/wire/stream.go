@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"bytes"
+
+	"weir/internal/limits"
+)
+
+// maxChoices is the most answers that are told apart in a stream.
+const maxChoices = 128
+
+// StreamOptions are what a stream has to know of its call.
+type StreamOptions struct {
+	WantUsage bool   // the client asked for the usage frame itself
+	Choices   int64  // how many answers it asked for; 0 is 1
+	ID        string // of a translated answer; "": what the provider says
+	Model     string // of a translated answer; "": what the provider says
+	Created   int64  // of a translated answer, in Unix seconds
+}
+
+// Stream follows a provider's stream in one form and makes the client's in
+// another, event by event. It belongs to one goroutine.
+type Stream struct {
+	form      Form
+	o         StreamOptions
+	translate translator // nil: events pass as they came
+	usage     statement
+	pieces    int64 // with text
+	textBytes int64
+	choices   map[place]bool // by index: whether it said why it ended
+	done      bool
+	held      []byte // the event that said so
+	failure   []byte
+	chunk     chunk
+	event     claudeEvent
+}
+
+// translator makes a client's events of a provider's.
+type translator interface {
+	next(out []byte, e Event) []byte
+	end(out []byte, t limits.Tokens) []byte
+}
+
+// NewStream follows a stream in form from for a client that expects to. Where
+// they are equal, events pass as they came, but for a usage frame that the
+// client did not ask for. Only Chat and Messages are made of each other.
+func NewStream(from, to Form, o StreamOptions) *Stream {
+	s := &Stream{form: from, o: o, choices: map[place]bool{}}
+	s.o.Choices = max(o.Choices, 1)
+	return s
+}
+
+// Next appends what the client gets now that e has come. An event that ends
+// the stream, well or badly, gives nothing: see Done and Failed; what follows
+// it gives nothing either. Bytes of e are not kept.
+func (s *Stream) Next(out []byte, e Event) []byte {
+	switch {
+	case s.done || s.failure != nil:
+		return out
+	case !e.HasData:
+		return append(out, e.Text...) // comments keep a connection alive
+	case string(bytes.TrimSpace(e.Data)) == "[DONE]":
+		s.done = true
+		return out
+	}
+	pass := s.note(e)
+	switch {
+	case s.failure != nil:
+		return out
+	case s.done:
+		s.held = append(s.held, e.Text...)
+		return out
+	case s.translate != nil:
+		return s.translate.next(out, e)
+	case pass:
+		return append(out, e.Text...)
+	}
+	return out
+}
+
+// Done tells whether the event came with which the form says that a stream is
+// complete. It is held back until End.
+func (s *Stream) Done() bool { return s.done }
+
+// Finished tells whether every answer that was asked for said why it ended: a
+// stream that is then over without its last event is whole all the same.
+func (s *Stream) Finished() bool {
+	if s.form != Chat && s.form != Completions && s.form != Messages {
+		return s.done
+	}
+	for _, ended := range s.choices {
+		if !ended {
+			return false
+		}
+	}
+	return int64(len(s.choices)) >= s.o.Choices
+}
+
+// Failed is the provider's own report of a failure, if one came: a JSON object
+// with an error member. The client has not got it.
+func (s *Stream) Failed() ([]byte, bool) { return s.failure, s.failure != nil }
+
+// Usage is the last full statement that came, as Usage reads it.
+func (s *Stream) Usage() (limits.Tokens, string) { return s.usage.tokens() }
+
+// Streamed is how many events with text came, and how many bytes of it, tool
+// arguments and reasoning included.
+func (s *Stream) Streamed() (pieces, textBytes int64) { return s.pieces, s.textBytes }
+
+// End appends the last words of a stream that is Done or Finished, once it is
+// settled: t is what it was settled with, which a translated stream states.
+func (s *Stream) End(out []byte, t limits.Tokens) []byte {
+	switch {
+	case s.translate != nil:
+		return s.translate.end(out, t)
+	case s.held != nil:
+		return append(out, s.held...)
+	case s.form == Messages:
+		return append(out, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
+	case s.form == Chat || s.form == Completions:
+		return append(out, "data: [DONE]\n\n"...)
+	}
+	return out
+}
