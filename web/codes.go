@@ -165,6 +165,11 @@ var codeGroups = []codeGroup{
 		{"range_too_long", "400", "The range has too many buckets.", "Use longer buckets or a shorter range."},
 		{"too_many_rows", "400", "The report would have too many rows.", "Group by less, or filter."},
 		{"unknown_provider", "400", "There is no such provider.", "Use custom with a base_url."},
+		{"other_provider", "400", "The key is at another provider or address than its pool's account.", "Pool keys of one account only."},
+		{"in_other_pool", "409", "The provider key is in another pool.", "Take it out there first."},
+		{"alias_of_alias", "400", "A candidate's model is an alias, and no provider key serves a model of that name.", "Name the provider's model."},
+		{"alias_of_itself", "400", "A candidate is the alias itself, and no provider key serves a model of that name.", "Name the provider's model."},
+		{"too_many_aliases", "409", "A tenant has at most 500 aliases.", "Remove one that nobody asks for."},
 		{"unknown_scope", "400", "There is no such scope.", "Use one that the message lists."},
 	}},
 }

@@ -104,8 +104,10 @@ func (d *Directory) forget(c change) bool {
 		d.terms.Drop(r)
 	case "plan":
 		d.terms.DropIf(func(_ ref, t *terms) bool { return t.PlanID == c.object })
-	case "provider_key", "data_key", "streak":
+	case "provider_key", "data_key", "streak", "pool":
 		d.routes.Drop(c.tenant)
+	case "alias":
+		d.aliases.Drop(c.tenant)
 	default:
 		return false
 	}

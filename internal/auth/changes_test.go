@@ -44,6 +44,9 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 		fmt.Sprintf("insert into model_streaks (tenant_id, model) values ('%s', 'm')", r.tenant),
 		fmt.Sprintf(`insert into learned_limits (tenant_id, provider_key_id, model, dimension, win, amount, stated_in, learned_at, seen_at)
 			values ('%s', '%s', 'm', 'tokens', 'day', 1, 'body', now(), now())`, r.tenant, provider),
+		fmt.Sprintf("insert into pools (tenant_id, pool_id, provider, name, created_at) values ('%s', gen_random_uuid(), 'practice', 'P', now())", r.tenant),
+		fmt.Sprintf("insert into model_aliases (tenant_id, alias_id, name, created_at) values ('%[1]s', '%[1]s', 'fast', now())", r.tenant),
+		fmt.Sprintf("insert into alias_candidates (tenant_id, alias_id, position, model, priority, weight) values ('%[1]s', '%[1]s', 0, 'm', 1, 1)", r.tenant),
 		"alter table limits disable trigger frozen",
 		"alter table plan_prices disable trigger frozen",
 		fmt.Sprintf(`insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million)
@@ -58,7 +61,7 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 	changes := func() int {
 		return rowsOf[int](t, conn, "select count(*)::int from config_changes where tenant_id = $1", r.tenant)[0]
 	}
-	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys", "provider_health", "learned_limits", "model_streaks"} {
+	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys", "provider_health", "learned_limits", "model_streaks", "pools", "model_aliases", "alias_candidates"} {
 		for _, column := range rowsOf[string](t, conn, "select column_name::text from information_schema.columns where table_name = $1", table) {
 			before := changes()
 			tag, err := conn.Exec(t.Context(), fmt.Sprintf("update %[1]s set %[2]s = %[2]s where tenant_id = $1", table, column), r.tenant)
@@ -71,7 +74,7 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range []string{"plan_prices", "limits"} {
+	for _, table := range []string{"plan_prices", "limits", "alias_candidates", "model_aliases"} {
 		before := changes()
 		if _, err := conn.Exec(t.Context(), "delete from "+table); err != nil || changes() == before {
 			t.Errorf("rows of %s are deleted: not noted, %v", table, err)

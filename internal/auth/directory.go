@@ -51,6 +51,7 @@ type Directory struct {
 	parties *cache.Cache[ref, *party]
 	terms   *cache.Cache[ref, *terms]
 	routes  *cache.Cache[uuid.UUID, []tenants.Route]
+	aliases *cache.Cache[uuid.UUID, map[string]tenants.Alias]
 
 	following sync.Mutex // one looks for changes at a time
 	seen      position
@@ -85,6 +86,9 @@ func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, token
 		return &terms{Terms: read}, err
 	})
 	d.routes = cache.New(remembered[[]tenants.Route](d, mostTenants), t.Routes)
+	d.aliases = cache.New(remembered[map[string]tenants.Alias](d, mostTenants), func(ctx context.Context, tenant uuid.UUID) (map[string]tenants.Alias, error) {
+		return readAliases(ctx, t, tenant)
+	})
 	return d
 }
 
@@ -224,6 +228,12 @@ func (d *Directory) Contract(ctx context.Context, tenant, customer uuid.UUID) (b
 // Routes are the tenant's usable provider keys, opened.
 func (d *Directory) Routes(ctx context.Context, tenant uuid.UUID) ([]tenants.Route, error) {
 	return d.routes.Get(ctx, tenant)
+}
+
+// Aliases are the tenant's own model names, by name, without what keys and pools
+// of candidates are called. Nobody may change the map.
+func (d *Directory) Aliases(ctx context.Context, tenant uuid.UUID) (map[string]tenants.Alias, error) {
+	return d.aliases.Get(ctx, tenant)
 }
 
 // RoutesChanged has the tenant's provider keys read again before the next call

@@ -82,7 +82,8 @@ type holds struct {
 	Caller   auth.Caller
 	Contract billing.Contract
 	Routes   []tenants.Route
-	Codes    [3]string
+	Aliases  map[string]tenants.Alias
+	Codes    [4]string
 }
 
 func (r replicas) ask(d *auth.Directory) (h holds) {
@@ -92,10 +93,11 @@ func (r replicas) ask(d *auth.Directory) (h holds) {
 		}
 		return fault.Of(err).Code
 	}
-	var errs [3]error
+	var errs [4]error
 	h.Caller, errs[0] = d.Caller(r.t.Context(), r.key.Secret, "192.0.2.1")
 	h.Contract, errs[1] = d.Contract(r.t.Context(), r.tenant, r.customer.ID)
 	h.Routes, errs[2] = d.Routes(r.t.Context(), r.tenant)
+	h.Aliases, errs[3] = d.Aliases(r.t.Context(), r.tenant)
 	for i, err := range errs {
 		h.Codes[i] = code(err)
 	}
@@ -127,7 +129,7 @@ func (r replicas) sql(query string, args ...any) func(testing.TB) {
 
 func TestEveryChangeIsSeenByEveryReplicaThatLookedAndOnlyItsPartIsReadAgain(t *testing.T) {
 	r := newReplicas(t)
-	provider := uuid.Nil
+	provider, pool, alias := uuid.Nil, uuid.Nil, uuid.Nil
 	for _, c := range []struct {
 		name   string
 		change func()
@@ -174,6 +176,41 @@ func TestEveryChangeIsSeenByEveryReplicaThatLookedAndOnlyItsPartIsReadAgain(t *t
 		}, 1},
 		{"a provider key is refused", func() {
 			r.sql(`update provider_keys set status = 'invalid' where tenant_id = $1 and provider_key_id = $2`, r.tenant, provider)(t)
+		}, 1},
+		{"a pool is made", func() {
+			pool = try(r.tenants.AddPool(t.Context(), r.tenant, tenants.NewPool{
+				Name: "account", Keys: []uuid.UUID{provider}, Limits: []limits.Limit{{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 9}},
+			}))(t).ID
+		}, 1},
+		{"a pool is renamed", func() {
+			name := "organisation"
+			try(r.tenants.ChangePool(t.Context(), r.tenant, pool, tenants.PoolChange{Name: &name}))(t)
+		}, 1},
+		{"a pool's limit changes", func() {
+			r.sql(`update limits set amount = 8 where tenant_id = $1 and owner_kind = 'pool'`, r.tenant)(t)
+		}, 1},
+		{"an alias is made", func() {
+			alias = try(r.tenants.AddAlias(t.Context(), r.tenant, tenants.NewAlias{Name: "fast", Candidates: []tenants.AliasCandidate{{Model: "m", Key: provider}}}))(t).ID
+		}, 1},
+		{"an alias is renamed", func() {
+			name := "faster"
+			try(r.tenants.ChangeAlias(t.Context(), r.tenant, alias, tenants.AliasChange{Name: &name}))(t)
+		}, 1},
+		{"an alias goes elsewhere", func() {
+			try(r.tenants.ChangeAlias(t.Context(), r.tenant, alias, tenants.AliasChange{Candidates: &[]tenants.AliasCandidate{{Model: "m", Pool: pool}}}))(t)
+		}, 1},
+		{"a provider key leaves its pool", func() {
+			try(r.tenants.ChangeProviderKey(t.Context(), r.tenant, provider, tenants.KeyChange{Pool: &uuid.Nil}))(t)
+		}, 1},
+		{"a pool goes", func() {
+			if err := r.tenants.RemovePool(t.Context(), r.tenant, pool); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		{"an alias goes", func() {
+			if err := r.tenants.RemoveAlias(t.Context(), r.tenant, alias); err != nil {
+				t.Fatal(err)
+			}
 		}, 1},
 		{"a provider key goes", func() {
 			if err := r.tenants.RemoveProviderKey(t.Context(), r.tenant, provider); err != nil {
@@ -306,7 +343,7 @@ func TestWhoSleptOrMetAnotherServerReliesOnNothing(t *testing.T) {
 		r.catchUp(d)
 		r.clock.advance(time.Second)
 		r.ask(d)
-		if n := d.Reads() - before; n != 5 { // all but the secret, which never changes
+		if n := d.Reads() - before; n != 6 { // all but the secret, which never changes
 			t.Errorf("%s: %d parts read again", name, n)
 		}
 	}

@@ -123,6 +123,20 @@ func (p *party) on(g *ground, t *placedTerms) billing.Contract {
 	return g.Contract(p.Party, t.Terms, e.Enforced)
 }
 
+// readAliases leaves out what candidates' keys and pools are called: that may
+// change without the alias.
+func readAliases(ctx context.Context, s *tenants.Service, tenant uuid.UUID) (map[string]tenants.Alias, error) {
+	list, err := s.Aliases(ctx, tenant)
+	byName := make(map[string]tenants.Alias, len(list))
+	for _, a := range list {
+		for i := range a.Candidates {
+			a.Candidates[i].Named = tenants.Named{}
+		}
+		byName[a.Name] = a
+	}
+	return byName, err
+}
+
 func (d *Directory) readSecret(ctx context.Context, hash [32]byte) (r ref, err error) {
 	err = d.db.Tx(ctx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `select tenant_id, api_key_id from lookup_api_key($1)`, hash[:]).Scan(&r.tenant, &r.object)

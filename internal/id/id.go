@@ -25,6 +25,7 @@ const (
 	Member       Kind = "mem"
 	ProviderKey  Kind = "pvk"
 	Pool         Kind = "pol"
+	Alias        Kind = "als"
 	Plan         Kind = "pln"
 	PlanVersion  Kind = "plv"
 	Customer     Kind = "cus"

@@ -20,7 +20,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 	t.Helper()
 	err := db.WithTenant(t.Context(), tenant, func(tx pgx.Tx) error {
 		customer, plan, version := id.New(), id.New(), id.New()
-		subscription, provider := id.New(), id.New()
+		subscription, provider, alias := id.New(), id.New(), id.New()
 		for _, q := range []struct {
 			sql  string
 			args []any
@@ -32,6 +32,9 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into provider_health (tenant_id, provider_key_id, model) values ($1, $2, 'm')`, []any{provider}},
 			{`insert into model_streaks (tenant_id, model) values ($1, 'm')`, nil},
 			{`insert into learned_limits (tenant_id, provider_key_id, model, dimension, win, amount, stated_in, learned_at, seen_at) values ($1, $2, 'm', 'requests', 'minute', 1, 'header', now(), now())`, []any{provider}},
+			{`insert into pools (tenant_id, pool_id, provider, name, created_at) values ($1, $2, 'practice', 'P', now())`, []any{id.New()}},
+			{`insert into model_aliases (tenant_id, alias_id, name, created_at) values ($1, $2, 'fast', now())`, []any{alias}},
+			{`insert into alias_candidates (tenant_id, alias_id, position, model, priority, weight) values ($1, $2, 0, 'm', 1, 1)`, []any{alias}},
 			{`insert into api_keys (tenant_id, api_key_id, counter_id, kind, customer_id, name, secret_hash, first4, last4) values ($1, $2, $2, 'customer', $3, 'K', sha256(uuid_send($2)), 'aaaa', 'bbbb')`, []any{id.New(), customer}},
 			{`insert into plans (tenant_id, plan_id, name) values ($1, $2, 'Plan')`, []any{plan}},
 			{`insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, currency, period) values ($1, $2, $3, 1, 'draft', 'USD', 'month')`, []any{version, plan}},

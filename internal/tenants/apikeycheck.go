@@ -15,7 +15,8 @@ import (
 
 // Scopes of management keys: a resource and read or write; "*" is all of them.
 var Scopes = []string{
-	"*", "tenant:read", "tenant:write", "provider-keys:read", "provider-keys:write", "plans:read", "plans:write",
+	"*", "tenant:read", "tenant:write", "provider-keys:read", "provider-keys:write",
+	"pools:read", "pools:write", "model-aliases:read", "model-aliases:write", "models:read", "plans:read", "plans:write",
 	"customers:read", "customers:write", "subscriptions:read", "subscriptions:write",
 	"api-keys:read", "api-keys:write", "usage:read", "requests:read", "decisions:write",
 }

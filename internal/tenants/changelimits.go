@@ -17,7 +17,8 @@ import (
 type KeyChange struct {
 	Name   *string
 	Limits *[]limits.Limit
-	Zone   *string // of a provider key: in which the provider's days end
+	Zone   *string    // of a provider key or pool: in which the provider's days end
+	Pool   *uuid.UUID // of a provider key: whose quota it shares; zero: none
 }
 
 func (c *KeyChange) check() error {
@@ -69,9 +70,9 @@ func checkProviderLimits(list []limits.Limit) (wrong []fault.Field) {
 	return wrong
 }
 
-// ChangeProviderKey changes a provider key's name, its limits and the zone of its
-// days; everywhere within a second, the zone when the running day ends. A taken
-// name is a Conflict, and so is a zone that is changed too often.
+// ChangeProviderKey changes a provider key's name, its limits, its pool and the
+// zone of its days; everywhere within a second, the zone when the running day
+// ends. A taken name is a Conflict, and so is a zone that is changed too often.
 func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, c KeyChange) (ProviderKey, error) {
 	if err := c.check(); err != nil {
 		return ProviderKey{}, err
@@ -111,11 +112,19 @@ func (s *Service) ChangeProviderKey(ctx context.Context, tenant, key uuid.UUID, 
 				return err
 			}
 		}
+		if c.Pool != nil && *c.Pool != k.Pool.ID {
+			if _, err := join(ctx, tx, tenant, k, *c.Pool); err != nil {
+				return err
+			}
+		}
 		before := k
 		if k, err = readProviderKey(ctx, tx, tenant, key); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, tenant, "provider_key.changed", id.ProviderKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits, before.Zone, k.Zone})
+		return Audit(ctx, tx, tenant, "provider_key.changed", id.ProviderKey.Format(key), keyDiff{
+			NameBefore: before.Name, Name: k.Name, LimitsBefore: before.Limits, Limits: k.Limits, ZoneBefore: before.Zone, Zone: k.Zone,
+			PoolBefore: before.Pool.Name, Pool: k.Pool.Name,
+		})
 	})
 	return k, conflict(err)
 }
@@ -144,7 +153,7 @@ func (s *Service) ChangeAPIKey(ctx context.Context, tenant, key uuid.UUID, c Key
 		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, tenant, "api_key.changed", id.APIKey.Format(key), keyDiff{before.Name, k.Name, before.Limits, k.Limits, "", ""})
+		return Audit(ctx, tx, tenant, "api_key.changed", id.APIKey.Format(key), keyDiff{NameBefore: before.Name, Name: k.Name, LimitsBefore: before.Limits, Limits: k.Limits})
 	})
 	return k, err
 }
@@ -181,4 +190,6 @@ type keyDiff struct {
 	Limits       []limits.Limit `json:"limits"`
 	ZoneBefore   string         `json:"zone_before,omitempty"`
 	Zone         string         `json:"zone,omitempty"`
+	PoolBefore   string         `json:"pool_before,omitempty"`
+	Pool         string         `json:"pool,omitempty"`
 }

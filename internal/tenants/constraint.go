@@ -9,6 +9,8 @@ import (
 // is told.
 var broken = map[string]*fault.Error{
 	"provider_keys_name_key":              fault.New(fault.Conflict, "name_taken", "Another provider key has this name.").With(fault.Field{Pointer: "/name", Code: "name_taken", Message: "Another provider key has this name."}),
+	"pools_name_key":                      fault.New(fault.Conflict, "name_taken", "Another pool has this name.").With(fault.Field{Pointer: "/name", Code: "name_taken", Message: "Another pool has this name."}),
+	"model_aliases_name_key":              fault.New(fault.Conflict, "name_taken", "Another alias has this name.").With(fault.Field{Pointer: "/name", Code: "name_taken", Message: "Another alias has this name."}),
 	"customers_external_key":              fault.New(fault.Conflict, "external_id_taken", "Another customer has this external_id.").With(fault.Field{Pointer: "/external_id", Code: "external_id_taken", Message: "Another customer has this external_id."}),
 	"users_email_key":                     fault.New(fault.Conflict, "email_taken", "A user with this e-mail address exists."),
 	"tenants_one_operator":                fault.New(fault.Conflict, "operator_exists", "This installation has its operator tenant already."),

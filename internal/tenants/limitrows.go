@@ -22,6 +22,7 @@ const (
 	OwnedByPlanVersion LimitOwner = "plan_version"
 	OwnedByAPIKey      LimitOwner = "api_key"
 	OwnedByProviderKey LimitOwner = "provider_key"
+	OwnedByPool        LimitOwner = "pool"
 )
 
 // AddLimits stores the limits of an owner in their order and returns them with

@@ -11,13 +11,13 @@ import (
 // a key, that none of its counter works any more.
 type Named struct {
 	Name  string
-	Of    string // of a key: its customer's name; of a provider key: the provider
+	Of    string // of a key: its customer's name; of a provider key or pool: the provider
 	Last4 string // of keys and provider keys
 	Gone  bool
 }
 
-// Names are the names of customers, API key counters and provider keys by their
-// ids, removed ones included. An id that is not the tenant's is not in it.
+// Names are the names of customers, API key counters, provider keys and pools by
+// their ids, removed ones included. An id that is not the tenant's is not in it.
 func (s *Service) Names(ctx context.Context, tenant uuid.UUID, ids []uuid.UUID) (map[uuid.UUID]Named, error) {
 	names := map[uuid.UUID]Named{}
 	if len(ids) == 0 {
@@ -40,7 +40,11 @@ func (s *Service) Names(ctx context.Context, tenant uuid.UUID, ids []uuid.UUID) 
 			union all
 			select provider_key_id, name, provider, last4, removed_at is not null
 			from provider_keys
-			where tenant_id = $1 and provider_key_id = any($2)`, tenant, ids, s.now())
+			where tenant_id = $1 and provider_key_id = any($2)
+			union all
+			select pool_id, name, provider, '', removed_at is not null
+			from pools
+			where tenant_id = $1 and pool_id = any($2)`, tenant, ids, s.now())
 		if err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ type ProviderKey struct {
 	Limits       []limits.Limit
 	Health       []KeyHealth
 	Learned      []limits.Learned
+	Pool         Pool // whose quota it shares; zero: none
 	CreatedAt    time.Time
 	VerifiedAt   *time.Time
 }
@@ -64,7 +65,8 @@ type NewProviderKey struct {
 	BaseURL  string   // "": the catalogue's, where that has one
 	Models   []string // nil: discovered
 	Limits   []limits.Limit
-	Zone     string // IANA, in which its days end; "": as the catalogue says
+	Zone     string    // IANA, in which its days end; "": as the catalogue says
+	Pool     uuid.UUID // zero: none
 }
 
 // AddProviderKey checks the key live and stores it, sealed. A key that the
@@ -94,6 +96,7 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 		if err != nil {
 			return err
 		}
+		k.Pool.ID = n.Pool
 		return insertProviderKey(ctx, tx, tenant, &k, sealed, n.Limits)
 	})
 	return k, conflict(err)
@@ -114,8 +117,11 @@ func insertProviderKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k *Prov
 		return err
 	}
 	k.Limits = k.placed(stored)
+	if k.Pool, err = join(ctx, tx, tenant, *k, k.Pool.ID); err != nil {
+		return err
+	}
 	return Audit(ctx, tx, tenant, "provider_key.created", id.ProviderKey.Format(k.ID),
-		map[string]string{"provider": k.Provider, "name": k.Name, "last4": k.Last4, "status": string(k.Status)})
+		map[string]string{"provider": k.Provider, "name": k.Name, "last4": k.Last4, "status": string(k.Status), "pool": k.Pool.Name})
 }
 
 // placed puts the key's limits at its scope, in the zone in which the

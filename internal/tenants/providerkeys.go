@@ -16,11 +16,15 @@ import (
 )
 
 const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,
-	models, models_listed, created_at, verified_at, past_zones`
+	models, models_listed, created_at, verified_at, past_zones, pool_id`
 
 func scanProviderKey(row pgx.CollectableRow) (k ProviderKey, err error) {
+	var pool *uuid.UUID
 	err = row.Scan(&k.ID, &k.Provider, &k.Name, &k.BaseURL, &k.Last4, &k.Fingerprint, &k.Status, &k.StatusReason, &k.Zone,
-		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt, &k.PastZones)
+		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt, &k.PastZones, &pool)
+	if pool != nil {
+		k.Pool.ID = *pool
+	}
 	return k, err
 }
 
@@ -73,7 +77,8 @@ func (s *Service) ProviderKeys(ctx context.Context, tenant, after uuid.UUID, lim
 	return PageOf(list, limit, func(k ProviderKey) uuid.UUID { return k.ID }), err
 }
 
-// placeAll adds to keys their limits, their health, and what was learned.
+// placeAll adds to keys their limits, their health, what was learned, and their
+// pools.
 func placeAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []ProviderKey) error {
 	ids := make([]uuid.UUID, len(list))
 	for i, k := range list {
@@ -88,7 +93,12 @@ func placeAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []ProviderK
 		return err
 	}
 	learned, err := readLearned(ctx, tx, tenant, ids)
+	if err != nil {
+		return err
+	}
+	pools, err := poolsOf(ctx, tx, tenant, list)
 	for i, k := range list {
+		list[i].Pool = pools[k.Pool.ID]
 		list[i].Limits, list[i].Health, list[i].Learned = k.placed(byOwner[k.ID]), health[k.ID], learned[k.ID]
 	}
 	return err
@@ -169,7 +179,8 @@ func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k P
 type Route struct {
 	Key      ProviderKey
 	Endpoint catalogue.Endpoint
-	Limits   *limits.Set // the key's, ready for decisions
+	Pool     Pool        // whose quota the key shares; zero: none
+	Limits   *limits.Set // the pool's and the key's, ready for decisions
 	Broken   error
 	Local    bool // it reaches this machine or a private network
 
@@ -177,7 +188,8 @@ type Route struct {
 	streaks map[string]bool        // models that failed last, over any keys
 }
 
-// LimitsFor are the key's limits for calls of a model, with what was learned.
+// LimitsFor are the limits of pool and key for calls of a model, with what was
+// learned: compiled once.
 func (r Route) LimitsFor(model string) *limits.Set {
 	if s, ok := r.learned[model]; ok {
 		return s
@@ -193,9 +205,17 @@ func (r Route) Marked(model string) bool {
 	})
 }
 
+// counted is what was learned that counts for the key: of any key of its pool.
+func (k ProviderKey) counted() []limits.Learned {
+	if k.Pool.ID != uuid.Nil {
+		return k.Pool.Learned
+	}
+	return k.Learned
+}
+
 func (k ProviderKey) withLearned() map[string]*limits.Set {
 	out := map[string]*limits.Set{}
-	for _, l := range k.Learned {
+	for _, l := range k.counted() {
 		if out[l.Model] == nil {
 			out[l.Model] = limits.Compile(k.LimitsFor(l.Model))
 		}
@@ -203,9 +223,13 @@ func (k ProviderKey) withLearned() map[string]*limits.Set {
 	return out
 }
 
-// LimitsFor is what counts for calls of a model: what is configured, and what
-// was learned where that is tighter.
+// LimitsFor is what counts for calls of a model: what is configured of pool and
+// key, and what was learned where that is tighter. What was learned of a key of a
+// pool is the pool's.
 func (k ProviderKey) LimitsFor(model string) []limits.Limit {
+	if k.Pool.ID != uuid.Nil {
+		return append(k.Pool.LimitsFor(model), k.Limits...)
+	}
 	return limits.WithLearned(k.Limits, k.Learned, model, limits.Scope{Kind: limits.ScopeProviderKey, ID: k.ID, Name: k.Name}, k.Zones())
 }
 
@@ -240,7 +264,7 @@ func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error)
 				return err
 			}
 			out = append(out, Route{
-				Key: k, Endpoint: e, Limits: limits.Compile(k.Limits), Broken: err, Local: outbound.Local(k.BaseURL), learned: k.withLearned(), streaks: streaks,
+				Key: k, Pool: k.Pool, Endpoint: e, Limits: limits.Compile(k.Pool.Limits, k.Limits), Broken: err, Local: outbound.Local(k.BaseURL), learned: k.withLearned(), streaks: streaks,
 			})
 		}
 		return nil
