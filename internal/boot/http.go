@@ -39,7 +39,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "5")
 		writeStatus(w, http.StatusServiceUnavailable, "starting")
 	default:
-		if a.ended.Load() {
+		// A body in chunks is the last of its connection: what a proxy in front
+		// read as its end, and what we did, cannot differ then.
+		if a.ended.Load() || len(r.TransferEncoding) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		(*handler).ServeHTTP(w, r)

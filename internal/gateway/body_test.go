@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/labstack/echo/v4"
+
+	"weir/internal/gateway/wire"
 )
 
 // TestTheLargestBodyTakesAFewTimesItsSize has bodies just under the limit parsed
@@ -20,9 +22,9 @@ func TestTheLargestBodyTakesAFewTimesItsSize(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		call, err := parseChat(echo.New().NewContext(r, httptest.NewRecorder()))
+		call, err := parse(echo.New().NewContext(r, httptest.NewRecorder()), formAt(wire.Chat))
 		if err == nil {
-			call.estimate(nil)
+			call.estimate(nil, learned{})
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 10*uint64(len(body)) {

@@ -142,25 +142,26 @@ const storeWithin = 2 * time.Second
 // states, before the client is told: a client that comes back at once finds the
 // key cooling. body is nil where there is none.
 func (x *exchange) failed(status int, header http.Header, body []byte) {
-	if x.route.Endpoint.Provider.Practice {
+	if x.at.Endpoint.Provider.Practice {
 		return
 	}
 	now := x.s.Now()
-	said := readStated(status, header, body, catalogue.QuirksOf(x.route.Endpoint.BaseURL), now)
+	said := readStated(status, header, body, catalogue.QuirksOf(x.at.Endpoint.BaseURL), now)
 	if said.status == http.StatusOK {
 		said.status = 0 // an answer that broke off
 	}
 	f := limits.Failure{
-		Sent: x.started, At: now, Status: said.status, Wait: said.wait, Message: said.message, Detail: said.detail,
-		Daily: x.daily(said.daily), Zone: x.route.Key.Zone, Local: x.route.Local, Probe: x.probe,
+		Sent: x.try.sent, At: now, Status: said.status, Wait: said.wait, Message: said.message, Detail: said.detail,
+		Daily: x.daily(said.daily), Zone: x.at.Key.Zone, Local: x.at.Local, Probe: x.probe,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
 	defer cancel()
 	if f.Failing() {
-		x.s.health.fails(x.k.who.Tenant.ID, x.call.model, true)
+		x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, true, now)
+		x.s.health.fails(x.k.who.Tenant.ID, x.at.model, true)
 	}
-	if !x.s.health.of(x.route.Key, x.call.model).Knew(x.call.model, f) {
-		changed, err := x.s.Tenants.ReportFailure(ctx, x.k.who.Tenant.ID, x.route.Key.ID, x.call.model, f)
+	if !x.s.health.of(x.at.Key, x.at.model).Knew(x.at.model, f) {
+		changed, err := x.s.Tenants.ReportFailure(ctx, x.k.who.Tenant.ID, x.at.Key.ID, x.at.model, f)
 		if err != nil {
 			x.s.Log.WarnContext(ctx, "cooldown not stored", "request_id", x.k.requestID(), "error", err.Error())
 			changed = x.unstored(f)
@@ -170,12 +171,15 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 	x.learn(ctx, said.limits)
 }
 
-// outOfCredit reports a 400 that is about the account and not about the request.
-func (x *exchange) outOfCredit(header http.Header, body []byte) {
-	said := readStated(x.status, header, body, catalogue.QuirksOf(x.route.Endpoint.BaseURL), x.s.Now())
-	if said.message == limits.MessageCredit {
-		x.failed(x.status, header, body)
+// outOfCredit tells a 400 that is about the account and not about the request,
+// and reports it.
+func (x *exchange) outOfCredit(header http.Header, body []byte) bool {
+	said := readStated(x.try.status, header, body, catalogue.QuirksOf(x.at.Endpoint.BaseURL), x.s.Now())
+	if said.message != limits.MessageCredit {
+		return false
 	}
+	x.failed(x.try.status, header, body)
+	return true
 }
 
 // daily is what is known of the day's quota: what the answer says, else what
@@ -184,13 +188,13 @@ func (x *exchange) daily(said limits.Daily) limits.Daily {
 	if said != limits.DailyUnknown {
 		return said
 	}
-	return x.route.Key.Daily(x.call.model)
+	return x.at.Key.Daily(x.at.model)
 }
 
 // unstored is what a failure makes of a key while the database is out, for this
 // process alone.
 func (x *exchange) unstored(f limits.Failure) []tenants.KeyHealth {
-	h := x.s.health.of(x.route.Key, x.call.model).Concerned(x.call.model, f)
+	h := x.s.health.of(x.at.Key, x.at.model).Concerned(x.at.model, f)
 	h.Version, h.Health = h.Version+1, h.Failed(f)
 	return []tenants.KeyHealth{h}
 }
@@ -198,22 +202,23 @@ func (x *exchange) unstored(f limits.Failure) []tenants.KeyHealth {
 // served reports that the provider served the call, where that changes what is
 // known of the key, and learns from its headers.
 func (x *exchange) served(header http.Header) {
-	if x.route.Endpoint.Provider.Practice {
+	if x.at.Endpoint.Provider.Practice {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
 	defer cancel()
 	now := x.s.Now()
-	x.learn(ctx, readStated(http.StatusOK, header, nil, catalogue.QuirksOf(x.route.Endpoint.BaseURL), now).limits)
-	at := healthID{x.route.Key.ID, x.call.model}
-	r := x.route
-	r.Key = x.s.health.of(r.Key, x.call.model)
-	failed := x.s.health.fails(x.k.who.Tenant.ID, x.call.model, false)
-	if !failed && !r.Marked(x.call.model) || !x.s.health.begin(at) {
+	x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, false, now)
+	x.learn(ctx, readStated(http.StatusOK, header, nil, catalogue.QuirksOf(x.at.Endpoint.BaseURL), now).limits)
+	at := healthID{x.at.Key.ID, x.at.model}
+	r := x.at.Route
+	r.Key = x.s.health.of(r.Key, x.at.model)
+	failed := x.s.health.fails(x.k.who.Tenant.ID, x.at.model, false)
+	if !failed && !r.Marked(x.at.model) || !x.s.health.begin(at) {
 		return
 	}
 	defer x.s.health.end(at)
-	changed, err := x.s.Tenants.ReportSuccess(ctx, x.k.who.Tenant.ID, r.Key.ID, x.call.model, x.started)
+	changed, err := x.s.Tenants.ReportSuccess(ctx, x.k.who.Tenant.ID, r.Key.ID, x.at.model, x.try.sent)
 	if err != nil {
 		x.s.Log.WarnContext(ctx, "recovery not stored", "request_id", x.k.requestID(), "error", err.Error())
 	}
@@ -223,22 +228,22 @@ func (x *exchange) served(header http.Header) {
 // learn stores what the provider stated of its limits, where that is news.
 func (x *exchange) learn(ctx context.Context, said []limits.Statement) {
 	now := x.s.Now()
-	changed := limits.Learn(x.route.Key.Learned, x.call.model, said, now.UTC().Truncate(time.Microsecond))
-	if len(changed) == 0 || !x.s.health.learns(healthID{x.route.Key.ID, x.call.model}, now) {
+	changed := limits.Learn(x.at.Key.Learned, x.at.model, said, now.UTC().Truncate(time.Microsecond))
+	if len(changed) == 0 || !x.s.health.learns(healthID{x.at.Key.ID, x.at.model}, now) {
 		return
 	}
-	if err := x.s.Tenants.Learn(ctx, x.k.who.Tenant.ID, x.route.Key.ID, changed); err != nil {
+	if err := x.s.Tenants.Learn(ctx, x.k.who.Tenant.ID, x.at.Key.ID, changed); err != nil {
 		x.s.Log.WarnContext(ctx, "limits not learned", "request_id", x.k.requestID(), "error", err.Error())
 	}
 }
 
 // capacity is the refusal where every provider key of a model cools, or has just
 // refused: with the time until the first of them is back.
-func (s *Server) capacity(all []tenants.Route, model string) error {
+func (s *Server) capacity(all []candidate, model string) error {
 	now := s.Now()
 	wait := limits.LongestWait
 	for _, r := range all {
-		b, cools := s.health.of(r.Key, model).Cools(model, now)
+		b, cools := s.health.of(r.Key, r.model).Cools(r.model, now)
 		switch {
 		case !cools:
 			wait = 0

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"math"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,22 +17,50 @@ const (
 	defaultOutput = 1024 // where nothing states or limits the output
 )
 
-// estimate is what a chat call is expected to take: its prompt by a guess over
-// the text, and an output allowance that a small plan can still hold.
-func (call *chatCall) estimate(plan []limits.Limit) limits.Cost {
-	input := guessJSON(call.body.Get("messages")) + guessJSON(call.body.Get("tools")) + guessJSON(call.body.Get("functions")) + guessJSON(call.body.Get("response_format"))
-	return limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: input, Output: call.allowance(input, plan)}}
+// learned is what earlier calls of a key and model showed; zeros are not known.
+type learned struct {
+	output int64   // 95 % of answers had at most so many tokens
+	factor float64 // by which a guess of the prompt was too low
+}
+
+// estimate is what a call is expected to take: its prompt by a guess over the
+// text, corrected by what earlier calls showed, and an output allowance that a
+// small plan can still hold. The guess is what it was before the correction.
+func (call *call) estimate(plan []limits.Limit, l learned) (c limits.Cost, guess int64) {
+	c.Requests = 1
+	if call.form.media {
+		return c, 0
+	}
+	guess = call.guess()
+	c.Tokens.Input = guess
+	if l.factor > 0 {
+		c.Tokens.Input = min(int64(math.Ceil(float64(guess)*l.factor)), maxOutputTokens)
+	}
+	usual := int64(defaultOutput)
+	if l.output > 0 {
+		usual = min(l.output, maxOutputTokens/call.choices)
+	}
+	c.Tokens.Output = call.allowance(c.Tokens.Input, usual*call.choices, plan)
+	return c, guess
+}
+
+// guess is how many tokens the prompt has, about.
+func (call *call) guess() (n int64) {
+	for _, name := range call.form.input {
+		n += guessJSON(call.body.Get(name))
+	}
+	return min(n, maxOutputTokens)
 }
 
 // allowance is the output to reserve: what the call states, for all its choices;
-// otherwise the smallest of a default, a quarter of the tightest token ceiling,
-// and what that ceiling leaves beside the input. So a guess never makes the
-// first call of a small plan impossible.
-func (call *chatCall) allowance(input int64, plan []limits.Limit) int64 {
+// otherwise the smallest of what is usual, a quarter of the tightest token
+// ceiling, and what that ceiling leaves beside the input. So a guess never makes
+// the first call of a small plan impossible.
+func (call *call) allowance(input, usual int64, plan []limits.Limit) int64 {
 	if call.maxOutput >= 0 {
 		return call.maxOutput
 	}
-	out := int64(defaultOutput)
+	out := usual
 	for _, l := range plan {
 		if !l.Applies(call.model) || l.Dimension != limits.DimensionTokens && l.Dimension != limits.DimensionOutputTokens {
 			continue
@@ -45,10 +74,13 @@ func (call *chatCall) allowance(input int64, plan []limits.Limit) int64 {
 	return max(out, 0)
 }
 
-// guessJSON sums a guess over every string in a JSON value, with a fixed figure
+// guessJSON sums a guess over every string in a JSON value.
+func guessJSON(v jsontext.Value) int64 { return countJSON(v, guess) }
+
+// countJSON sums a count over every string in a JSON value, with a fixed figure
 // for each message and each image, whose data is no text. It keeps nothing but
 // where it stands.
-func guessJSON(v jsontext.Value) (n int64) {
+func countJSON(v jsontext.Value, count func(string) int64) (n int64) {
 	if v == nil {
 		return 0
 	}
@@ -60,28 +92,28 @@ func guessJSON(v jsontext.Value) (n int64) {
 		}
 		switch t.Kind() {
 		case '"':
-			n += guessString(d, t)
+			n += countString(d, t, count)
 		case '0', 't', 'f':
 			n++
 		}
 	}
 }
 
-// guessString counts a string that was just read: a value by its text, a name
+// countString counts a string that was just read: a value by its text, a name
 // by what it stands for.
-func guessString(d *jsontext.Decoder, t jsontext.Token) int64 {
+func countString(d *jsontext.Decoder, t jsontext.Token, count func(string) int64) int64 {
 	kind, length := d.StackIndex(d.StackDepth())
 	if kind != '{' || length%2 == 0 {
-		return guess(t.String())
+		return count(t.String())
 	}
 	switch t.String() {
 	case "role":
 		_ = d.SkipValue() // its end shows at the next token
 		return perMessage
-	case "type":
+	case "type", "media_type":
 		_ = d.SkipValue()
 		return 0
-	case "image_url", "input_audio", "file":
+	case "image_url", "input_audio", "file", "source", "file_data":
 		_ = d.SkipValue()
 		return perImage
 	}

@@ -3,8 +3,9 @@
 //
 // One call: the principal from the key, a strict parse, the provider keys that
 // serve the model, an estimate, one reservation over every limit, the call
-// upstream, the answer copied as it comes, the actual figures settled and
-// written down before the last byte goes out. Whatever happens in between, the
+// upstream (to one key after the other, as long as nothing has reached the
+// client), the answer copied as it comes, the actual figures settled and written
+// down before the last byte goes out. Whatever happens in between, the
 // reservation ends exactly once.
 package gateway
 
@@ -61,31 +62,42 @@ type Timeouts struct {
 	Total     time.Duration // of the whole exchange
 	Drain     time.Duration // how long a call goes on for its exact usage after its client left
 	Write     time.Duration // until a client takes what is written
+	Again     time.Duration // since its admission, in which a call may be tried again
 }
 
 // DefaultTimeouts are what production uses.
-var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute, Drain: 5 * time.Second, Write: 30 * time.Second}
+var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute, Drain: 5 * time.Second, Write: 30 * time.Second, Again: 30 * time.Second}
 
-// reservationMargin is how much longer than its call a reservation lives, so
-// that it never expires under a running call.
-const reservationMargin = 5 * time.Minute
+// from are the ceilings of an attempt at a call that began a while ago: they end
+// together.
+func (t Timeouts) from(began, now time.Time) Timeouts {
+	t.Total = max(t.Total-now.Sub(began), time.Millisecond)
+	return t
+}
 
 // Server is the surface. Its handlers are safe for concurrent use.
 type Server struct {
 	Deps
-	health *health
+	health   *health
+	headroom *headroom
+	outliers *outliers
+	budgets  *budgets
 }
 
 // New makes the surface.
-func New(d Deps) *Server { return &Server{d, newHealth()} }
+func New(d Deps) *Server {
+	return &Server{d, newHealth(), newHeadroom(), newOutliers(), newBudgets()}
+}
 
 // Mount puts the routes on e.
 func (s *Server) Mount(e *echo.Echo) {
-	e.POST("/v1/chat/completions", s.wrap(s.chat))
-	e.GET("/v1/models", s.wrap(s.listModels))
-	e.GET("/v1/models/:model", s.wrap(s.getModel))
-	e.RouteNotFound("/v1/*", s.wrap(func(*caller) error {
-		return fault.New(fault.NotFound, "unknown_url", "There is no such address. The gateway serves /v1/chat/completions and /v1/models.")
+	for _, f := range forms {
+		e.POST("/v1"+f.path, s.wrap(f, s.serve(f)))
+	}
+	e.GET("/v1/models", s.wrap(nil, s.listModels))
+	e.GET("/v1/models/*", s.wrap(nil, s.getModel))
+	e.RouteNotFound("/v1/*", s.wrap(nil, func(*caller) error {
+		return fault.New(fault.NotFound, "unknown_url", "There is no such address here. The documentation lists the gateway's routes.")
 	}))
 	e.OPTIONS("/v1/*", preflight)
 }
@@ -98,12 +110,14 @@ type caller struct {
 	contract billing.Contract
 	states   []limits.State // to show in the headers; nil: not known yet
 	model    string
+	claude   bool // answers and errors have Anthropic's form
 }
 
-// wrap finds the caller, runs h, and gives errors the form of OpenAI.
-func (s *Server) wrap(h func(*caller) error) echo.HandlerFunc {
+// wrap finds the caller, runs h, and gives errors the form of the route.
+func (s *Server) wrap(f *form, h func(*caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		k := &caller{echo: c, ctx: c.Request().Context()}
+		k.claude = f.anthropic() || f == nil && c.Request().Header.Get("Anthropic-Version") != ""
 		crossOrigin(c.Response().Header())
 		c.Response().Header().Set("Cache-Control", "no-store")
 		err := s.identify(k)

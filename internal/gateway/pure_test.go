@@ -1,34 +1,36 @@
 package gateway
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"weir/internal/gateway/wire"
 	"weir/internal/jsonbody"
 	"weir/internal/keyring"
 	"weir/internal/limits"
 )
 
-func parsed(t *testing.T, body string) chatCall {
+// read is a chat completion as it is parsed.
+func read(t *testing.T, body string) (*call, error) {
 	t.Helper()
 	o, err := jsonbody.ParseObject([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := chatCall{body: o, model: "m"}
-	if err := call.readOptions(); err != nil {
+	call := &call{form: formAt(wire.Chat), body: o, model: "m", maxOutput: -1, choices: 1}
+	return call, call.readChat()
+}
+
+func reserved(t *testing.T, body string, plan []limits.Limit) limits.Tokens {
+	t.Helper()
+	call, err := read(t, body)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return call
+	c, _ := call.estimate(plan, learned{})
+	return c.Tokens
 }
 
 func tpm(amount int64) []limits.Limit {
@@ -36,10 +38,9 @@ func tpm(amount int64) []limits.Limit {
 }
 
 func TestAGuessNeverMakesTheFirstCallOfASmallPlanImpossible(t *testing.T) {
-	call := parsed(t, `{"messages":[{"role":"user","content":"hi"}]}`)
 	for _, ceiling := range []int64{20, 100, 1000, 200_000} {
-		if got := call.estimate(tpm(ceiling)); got.Tokens.Total() > ceiling || got.Tokens.Input < 1 {
-			t.Errorf("ceiling %d: reserves %+v", ceiling, got.Tokens)
+		if got := reserved(t, `{"messages":[{"role":"user","content":"hi"}]}`, tpm(ceiling)); got.Total() > ceiling || got.Input < 1 {
+			t.Errorf("ceiling %d: reserves %+v", ceiling, got)
 		}
 	}
 }
@@ -50,8 +51,7 @@ func TestTheLargerOutputCapTimesTheChoicesIsReserved(t *testing.T) {
 		`{"messages":[],"max_tokens":300,"n":4}`:                       1200,
 		`{"messages":[],"max_tokens":null,"max_completion_tokens":7}`:  7,
 	} {
-		call := parsed(t, body)
-		if got := call.estimate(tpm(1000)).Tokens.Output; got != want {
+		if got := reserved(t, body, tpm(1000)).Output; got != want {
 			t.Errorf("%s: reserves %d, want %d", body, got, want)
 		}
 	}
@@ -59,12 +59,7 @@ func TestTheLargerOutputCapTimesTheChoicesIsReserved(t *testing.T) {
 
 func TestAbsurdCeilingsAreRefused(t *testing.T) {
 	for _, value := range []string{"-1", "0", "1e2", "1e400", "9223372036854775808", `"5"`, "1.5", "true", "[]", "{}"} {
-		o, err := jsonbody.ParseObject([]byte(`{"max_tokens":` + value + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		call := chatCall{body: o}
-		if err := call.readOptions(); err == nil {
+		if call, err := read(t, `{"messages":[],"max_tokens":`+value+`}`); err == nil {
 			t.Errorf("max_tokens %s accepted as %d", value, call.maxOutput)
 		}
 	}
@@ -72,32 +67,8 @@ func TestAbsurdCeilingsAreRefused(t *testing.T) {
 
 func TestAnImageIsNotCountedAsText(t *testing.T) {
 	data := "data:image/png;base64," + strings.Repeat("iVBORw0KGgo", 100_000)
-	call := parsed(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image_url","image_url":{"url":"`+data+`"}}]}]}`)
-	if got := call.estimate(nil).Tokens.Input; got < 500 || got > 2000 {
+	if got := reserved(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"what is this"},{"type":"image_url","image_url":{"url":"`+data+`"}}]}]}`, nil).Input; got < 500 || got > 2000 {
 		t.Fatalf("input estimated at %d", got)
-	}
-}
-
-func TestUsageIsReadIntoDisjointClasses(t *testing.T) {
-	for body, want := range map[string]struct {
-		t   limits.Tokens
-		why string
-	}{
-		`{"prompt_tokens":17903,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":17817}}`:   {limits.Tokens{Input: 86, CachedInput: 17817, Output: 5}, ""},
-		`{"prompt_tokens":10,"completion_tokens":50,"completion_tokens_details":{"reasoning_tokens":40}}`: {limits.Tokens{Input: 10, Output: 10, Reasoning: 40}, ""},
-		`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`:                                      {limits.Tokens{}, ""},
-		`null`:                {limits.Tokens{}, "usage_absent"},
-		`{}`:                  {limits.Tokens{}, "usage_absent"},
-		`{"prompt_tokens":5}`: {limits.Tokens{}, "usage_absent"},
-		`{"prompt_tokens":-1,"completion_tokens":1}`:                                            {limits.Tokens{}, "usage_nonsense"},
-		`{"prompt_tokens":1000000000000000000,"completion_tokens":1}`:                           {limits.Tokens{}, "usage_nonsense"},
-		`{"prompt_tokens":1,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":5}}`: {limits.Tokens{}, "usage_nonsense"},
-		`{"prompt_tokens":"1","completion_tokens":1}`:                                           {limits.Tokens{}, "usage_nonsense"},
-	} {
-		got, why := readUsage([]byte(body))
-		if got != want.t || why != want.why {
-			t.Errorf("%s: got %+v %q", body, got, why)
-		}
 	}
 }
 
@@ -130,69 +101,4 @@ func TestWordsOfAProviderCarryNoCredential(t *testing.T) {
 			t.Errorf("%s: %s", body, got)
 		}
 	}
-}
-
-const story = "\xef\xbb\xbf: hello\r\ndata: {\"a\":1}\r\n\r\nevent: x\rdata: one\rdata:two\r\r\nid: 7\ndata\n\ndata: [DONE]\n\n"
-
-func events(t *testing.T, r io.Reader) (out []string) {
-	t.Helper()
-	s := newSSEReader(r)
-	for {
-		e, err := s.next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, string(e.data))
-	}
-}
-
-func TestAStreamReadsAlikeHoweverItIsCut(t *testing.T) {
-	want := []string{`{"a":1}`, "one\ntwo", "", "[DONE]"}
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	readers := []io.Reader{strings.NewReader(story), iotest.OneByteReader(strings.NewReader(story)), iotest.HalfReader(strings.NewReader(story))}
-	for range 200 {
-		var parts []io.Reader
-		for rest := []byte(story); len(rest) > 0; {
-			n := 1 + random.IntN(len(rest))
-			parts, rest = append(parts, bytes.NewReader(rest[:n])), rest[n:]
-		}
-		readers = append(readers, io.MultiReader(parts...))
-	}
-	for _, r := range readers {
-		if diff := cmp.Diff(want, events(t, r)); diff != "" {
-			t.Fatalf("seed %d: %s", seed, diff)
-		}
-	}
-}
-
-func TestALineWithoutEndIsBounded(t *testing.T) {
-	s := newSSEReader(io.LimitReader(endless{}, 10<<20))
-	if _, err := s.next(); !errors.Is(err, errLineTooLong) {
-		t.Fatalf("got %v", err)
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
-}
-
-func FuzzAnyStreamIsReadWithoutPanic(f *testing.F) {
-	f.Add([]byte(story))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s := newSSEReader(bytes.NewReader(b))
-		for range 1000 {
-			if _, err := s.next(); err != nil {
-				return
-			}
-		}
-	})
 }

@@ -76,7 +76,7 @@ type relayed struct {
 
 func (e *relayed) Error() string { return "relayed: " + e.body.Message }
 
-// answerError writes err in OpenAI's form, with the headers that every answer
+// answerError writes err in the route's form, with the headers that every answer
 // has. In a stream that has begun it is the stream's business.
 func (s *Server) answerError(k *caller, err error) {
 	if k.echo.Response().Committed || errors.Is(err, context.Canceled) {
@@ -98,6 +98,11 @@ func (s *Server) answerError(k *caller, err error) {
 		}
 	default:
 		status, body = s.fault(k, h, err)
+	}
+	if k.claude {
+		h.Set("request-id", k.requestID())
+		writeJSON(k.echo, anthropicStatus(status, body), k.anthropicError(status, body))
+		return
 	}
 	writeJSON(k.echo, status, openAIError{body})
 }
@@ -179,6 +184,7 @@ func (s *Server) showLimits(k *caller) {
 		k.states, _ = s.Limits.Live(k.ctx, k.who.Tenant.ID, k.limits(), k.model, "") // without it the headers stay away
 	}
 	verdict.Headers(k.echo.Response().Header(), k.states)
+	k.anthropicHeaders(s.Now())
 }
 
 func writeJSON(c echo.Context, status int, v any) {

@@ -1,20 +1,16 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"time"
 
-	jsonx "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/fault"
+	"weir/internal/gateway/wire"
 	"weir/internal/limits"
 	"weir/internal/usage"
 	"weir/internal/verdict"
@@ -23,133 +19,140 @@ import (
 // checkpointEvery is how often a running stream writes down what it has used.
 const checkpointEvery = 2 * time.Second
 
-// chunk is what matters of one event of OpenAI's stream.
-type chunk struct {
-	Choices []struct {
-		Index int `json:"index"`
-		Delta struct {
-			Content   string         `json:"content"`
-			Refusal   string         `json:"refusal"`
-			Reasoning string         `json:"reasoning_content"`
-			ToolCalls jsontext.Value `json:"tool_calls"`
-		} `json:"delta"`
-		Finish string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage jsontext.Value `json:"usage"`
-	Error jsontext.Value `json:"error"`
+// silentFor is how long comments that come before the first event are held
+// back: as long as nothing reached the client, another provider may serve it.
+const silentFor = 5 * time.Second
+
+// outlet is an answer that goes out in pieces.
+type outlet struct {
+	x       *exchange
+	w       *echo.Response
+	control *http.ResponseController
+	gone    bool // the client takes nothing more
+}
+
+// open begins the answer. The headers tell the limits with the estimate held.
+func (x *exchange) open(contentType string) *outlet {
+	w := x.k.echo.Response()
+	h := w.Header()
+	verdict.Headers(h, x.k.states)
+	x.k.anthropicHeaders(x.s.Now())
+	h.Set(echo.HeaderContentType, contentType)
+	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &outlet{x: x, w: w, control: http.NewResponseController(w)}
+}
+
+// write sends to the client, unless it left; a client that does not take it in
+// time counts as gone.
+func (o *outlet) write(b []byte) {
+	if o.gone || len(b) == 0 {
+		return
+	}
+	_ = o.control.SetWriteDeadline(time.Now().Add(o.x.s.Timeouts.Write)) // where the writer has none, writes do not hang
+	_, err := o.w.Write(b)
+	if err == nil {
+		err = o.control.Flush()
+	}
+	if err != nil {
+		o.gone = true
+		o.x.try.watch.clientLeft()
+	}
 }
 
 // flow is a stream on its way through.
 type flow struct {
 	x          *exchange
-	w          *echo.Response
-	control    *http.ResponseController
-	gone       bool         // the client takes nothing more
-	choices    map[int]bool // by index: whether it said why it ended
-	done       bool         // [DONE] came
-	failed     string
-	failure    []byte // the event that said so
+	out        *outlet // nil: nothing has reached the client
+	stream     *wire.Stream
 	header     http.Header
-	usage      jsontext.Value
-	chunks     int64 // with text
-	textBytes  int64
+	since      time.Time
 	checkpoint time.Time
+	buffer     []byte
+	events     int64
 }
 
-// stream copies a stream event by event. The headers tell the limits with the
-// estimate held; the last event, [DONE], goes out after the call is settled and
-// written down.
-func (x *exchange) stream(ctx context.Context, resp *http.Response) error {
-	if media, _, err := mime.ParseMediaType(resp.Header.Get(echo.HeaderContentType)); err != nil || media != "text/event-stream" {
-		var body []byte
-		if media == echo.MIMEApplicationJSON {
-			body, _ = io.ReadAll(io.LimitReader(x.watch.reader(resp.Body), errorLimit)) // what came is enough
-		}
-		x.settle(usage.Result{Outcome: usage.ProviderError})
-		x.failed(resp.StatusCode, resp.Header, body)
-		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream.")
+// stream copies a stream event by event, in the client's form. The last words go
+// out after the call is settled and written down.
+func (x *exchange) stream(resp *http.Response) *failure {
+	now := x.s.Now()
+	f := &flow{x: x, header: resp.Header, stream: wire.NewStream(x.at.in, x.call.form.wire, x.call.streamOptions(x.k, now)), since: now, checkpoint: now}
+	err := f.copy(wire.NewReader(x.try.watch.reader(resp.Body)))
+	body, failed := f.stream.Failed()
+	switch {
+	case f.out != nil:
+		f.end(err)
+		return nil
+	case failed:
+		return x.inside(resp.Header, body)
+	case err == nil || f.complete(err):
+		f.begin()
+		f.end(err)
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong):
+		return x.invalid(err)
 	}
-	w := x.k.echo.Response()
-	f := &flow{x: x, w: w, header: resp.Header, choices: map[int]bool{}, control: http.NewResponseController(w), checkpoint: x.s.Now()}
-	verdict.Headers(w.Header(), x.k.states)
-	w.Header().Set(echo.HeaderContentType, "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	f.flush()
-	err := f.copy(newSSEReader(x.watch.reader(resp.Body)))
-	return f.end(ctx, err)
+	return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
 }
+
+// noStream is an answer in one piece where a stream was asked for.
+func (x *exchange) noStream(resp *http.Response) *failure {
+	var body []byte
+	if isJSON(resp) {
+		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), errorLimit)) // what came is enough
+	}
+	if body != nil && present(wire.ReadAnswer(x.at.in, body).Error) {
+		return x.inside(resp.Header, body)
+	}
+	x.failed(resp.StatusCode, resp.Header, body)
+	return &failure{
+		err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream."),
+		outcome: usage.ProviderError, next: otherProvider,
+	}
+}
+
+func (f *flow) begin() { f.out = f.x.open("text/event-stream") }
 
 // copy passes events on until the stream is over. nil means that it ended as
-// streams do.
-func (f *flow) copy(r *sseReader) error {
+// streams do, or said that it failed.
+func (f *flow) copy(r *wire.Reader) error {
 	for {
-		e, err := r.next()
+		e, err := r.Next()
 		if err != nil {
 			return err
 		}
-		if f.pass(e) {
-			f.write(f.x.route.Endpoint.Secret.ScrubBytes(e.text))
+		if e.HasData {
+			f.events++
 		}
-		if f.done || f.failed != "" {
+		f.buffer = f.stream.Next(f.buffer[:0], e)
+		if _, failed := f.stream.Failed(); failed || f.stream.Done() {
+			f.pass()
 			return nil
+		}
+		if f.out != nil || e.HasData || f.x.s.Now().Sub(f.since) > silentFor {
+			f.pass()
 		}
 		f.note()
 	}
 }
 
-// pass looks at an event and tells whether the client gets it as it is.
-func (f *flow) pass(e event) bool {
-	if !e.hasData {
-		return true
+// pass sends what an event became.
+func (f *flow) pass() {
+	if len(f.buffer) == 0 {
+		return
 	}
-	if bytes.Equal(bytes.TrimSpace(e.data), []byte("[DONE]")) {
-		f.done = true
-		return false
+	if f.out == nil {
+		f.begin()
 	}
-	var c chunk
-	if err := jsonx.Unmarshal(e.data, &c, lenient); err != nil {
-		return true
-	}
-	if present(c.Error) {
-		f.failed, f.failure = messageOf(e.data, f.x.route.Endpoint.Secret), bytes.Clone(e.data)
-		return false
-	}
-	for _, choice := range c.Choices {
-		text := len(choice.Delta.Content) + len(choice.Delta.Refusal) + len(choice.Delta.Reasoning)
-		if present(choice.Delta.ToolCalls) {
-			text += len(choice.Delta.ToolCalls)
-		}
-		if text > 0 {
-			f.chunks++
-			f.textBytes += int64(text)
-		}
-		if len(f.choices) < maxChoices {
-			f.choices[choice.Index] = f.choices[choice.Index] || choice.Finish != ""
-		}
-	}
-	if present(c.Usage) {
-		f.usage = c.Usage.Clone()
-		return len(c.Choices) > 0 || f.x.call.wantUsage
-	}
-	return true
-}
-
-// finished tells whether every choice that was asked for said why it ended:
-// then a provider that leaves out [DONE] is done all the same.
-func (f *flow) finished() bool {
-	for _, ended := range f.choices {
-		if !ended {
-			return false
-		}
-	}
-	return int64(len(f.choices)) >= f.x.call.choices
+	f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
 }
 
 // streamed estimates the output so far: a piece is at least a token, and four
 // bytes are about one.
 func (f *flow) streamed() limits.Tokens {
-	return limits.Tokens{Input: f.x.estimate.Tokens.Input, Output: max(f.chunks, (f.textBytes+3)/4)}
+	pieces, bytes := f.stream.Streamed()
+	return f.x.call.tokens(limits.Tokens{Input: f.x.estimate.Tokens.Input, Output: max(pieces, (bytes+3)/4)})
 }
 
 func (f *flow) note() {
@@ -163,50 +166,35 @@ func (f *flow) note() {
 	}
 }
 
-// write sends to the client, unless it left; a client that does not take it in
-// time counts as gone.
-func (f *flow) write(b []byte) {
-	if f.gone {
-		return
-	}
-	_ = f.control.SetWriteDeadline(time.Now().Add(f.x.s.Timeouts.Write)) // where the writer has none, writes do not hang
-	if _, err := f.w.Write(b); err != nil {
-		f.leave()
-		return
-	}
-	f.flush()
-}
-
-func (f *flow) flush() {
-	if err := f.control.Flush(); err != nil {
-		f.leave()
-	}
-}
-
-func (f *flow) leave() {
-	f.gone = true
-	f.x.watch.clientLeft()
+// complete tells whether the stream said all that it had to.
+func (f *flow) complete(err error) bool {
+	_, failed := f.stream.Failed()
+	return !failed && (err == nil && f.stream.Done() || f.stream.Finished())
 }
 
 // end settles the stream and says its last word.
-func (f *flow) end(ctx context.Context, err error) error {
-	gone := f.gone || f.x.k.ctx.Err() != nil
-	tokens, why := readUsage(f.usage)
-	complete := err == nil && f.done || f.finished() && f.failed == ""
+func (f *flow) end(err error) {
+	body, failed := f.stream.Failed()
+	gone := f.out.gone || f.x.k.ctx.Err() != nil
+	complete := f.complete(err)
+	pieces, _ := f.stream.Streamed()
+	r := usage.Result{Outcome: usage.OK}
+	r.Tokens, r.Estimated = f.stream.Usage()
 	switch {
-	case why == "":
-	case f.failed != "" && f.chunks == 0:
-		why = "" // an error instead of an answer used nothing, as in an answer that is no stream
+	case r.Estimated == "":
+	case f.x.call.form.media:
+		r.Estimated = "" // it states none: a request is all there is
+	case failed && pieces == 0:
+		r.Estimated = "" // an error instead of an answer used nothing, as in an answer that is no stream
 	case gone:
-		tokens, why = f.streamed(), "client_gone"
+		r.Tokens, r.Estimated = f.streamed(), "client_gone"
 	case !complete:
-		tokens, why = f.streamed(), "stream_cut"
+		r.Tokens, r.Estimated = f.streamed(), "stream_cut"
 	default:
-		tokens = f.streamed()
+		r.Tokens = f.streamed()
 	}
-	r := usage.Result{Outcome: usage.OK, Tokens: tokens, Estimated: why}
 	switch {
-	case gone, errors.Is(context.Cause(ctx), errHalted):
+	case gone, errors.Is(context.Cause(f.x.try.ctx), errHalted):
 		r.Outcome = usage.Aborted
 	case !complete:
 		r.Outcome = usage.ProviderError
@@ -216,31 +204,28 @@ func (f *flow) end(ctx context.Context, err error) error {
 	case usage.OK:
 		f.x.served(f.header)
 	case usage.ProviderError:
-		f.x.failed(http.StatusOK, f.header, f.failure)
+		f.x.failed(http.StatusOK, f.header, body)
 	}
 	if complete {
-		f.write([]byte("data: [DONE]\n\n"))
-		return nil
+		f.out.write(f.stream.End(f.buffer[:0], r.Tokens))
+		return
 	}
-	f.write(f.errorEvent(ctx, err))
-	return nil
+	f.out.write(f.x.errorEvent(f.why(err, body), f.events))
 }
 
-// errorEvent is how an error looks in a stream that has begun. No [DONE]
-// follows it.
-func (f *flow) errorEvent(ctx context.Context, err error) []byte {
-	code, message := "upstream_cut", "The provider's answer ended early."
+// why is what a stream that has begun says of its early end.
+func (f *flow) why(err error, body []byte) error {
 	var late *timeoutError
+	cause := context.Cause(f.x.try.ctx)
 	switch {
-	case f.failed != "":
-		code, message = "upstream_error", "The provider reported an error: "+f.failed
-	case errors.Is(context.Cause(ctx), errHalted):
-		code, message = "server_stopping", "This server is being replaced and could not wait for the rest."
-	case errors.As(context.Cause(ctx), &late):
-		code, message = "upstream_timeout", "The provider did not go on in time."
-	case errors.Is(err, errLineTooLong):
-		code, message = "upstream_invalid_response", "The provider's stream is not valid."
+	case body != nil:
+		return fault.New(fault.Upstream, "upstream_error", "The provider reported an error: "+messageOf(body, f.x.at.Endpoint.Secret))
+	case errors.Is(cause, errHalted):
+		return fault.New(fault.Upstream, "server_stopping", "This server is being replaced and could not wait for the rest.")
+	case errors.As(cause, &late):
+		return fault.New(fault.Upstream, "upstream_timeout", "The provider did not go on in time.")
+	case errors.Is(err, wire.ErrLineTooLong):
+		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider's stream is not valid.")
 	}
-	b, _ := json.Marshal(openAIError{openAIErrorBody{Message: message, Type: "server_error", Code: &code}})
-	return append(append([]byte("data: "), b...), '\n', '\n')
+	return fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.")
 }

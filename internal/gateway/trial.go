@@ -20,17 +20,17 @@ const (
 // trial is the route that this call tries although its key cools, where all of
 // them do, and whether its failure begins the bench anew. Nobody's call is
 // risked while a key is well, and none on what a provider has stated.
-func (s *Server) trial(ctx context.Context, tenant uuid.UUID, all []tenants.Route, model string) (r tenants.Route, probe, ok bool) {
+func (s *Server) trial(ctx context.Context, tenant uuid.UUID, all []candidate) (c candidate, probe, ok bool) {
 	now, every := s.Now(), trialEvery
 	var of tenants.KeyHealth
 	pick := func(halfOver bool) (found int) {
 		for _, x := range all {
-			h, guessed := s.health.of(x.Key, model).Guessed(model, now)
+			h, guessed := s.health.of(x.Key, x.model).Guessed(x.model, now)
 			if !guessed || halfOver && !isHalfOver(h, now) {
 				continue
 			}
 			if found++; of.Key == uuid.Nil || h.Bench.Until.Before(of.Bench.Until) {
-				r, of = x, h
+				c, of = x, h
 			}
 		}
 		return found
@@ -40,7 +40,7 @@ func (s *Server) trial(ctx context.Context, tenant uuid.UUID, all []tenants.Rout
 		pick(true)
 	}
 	if of.Key == uuid.Nil || now.Sub(of.Last) < trialEvery || !s.health.tries(healthID{of.Key, of.Model}, now) {
-		return r, false, false
+		return c, false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeWithin)
 	defer cancel()
@@ -48,7 +48,7 @@ func (s *Server) trial(ctx context.Context, tenant uuid.UUID, all []tenants.Rout
 	if err != nil {
 		s.Log.WarnContext(ctx, "no call tries a key that cools", "error", err.Error())
 	}
-	return r, isHalfOver(of, now), claimed
+	return c, isHalfOver(of, now), claimed
 }
 
 func isHalfOver(h tenants.KeyHealth, now time.Time) bool {

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/fault"
+	"weir/internal/gateway/wire"
+	"weir/internal/limits"
+	"weir/internal/usage"
+	"weir/internal/verdict"
+)
+
+const (
+	answerLimit = 64 << 20 // of a whole answer
+	errorLimit  = 64 << 10 // of an error's body
+)
+
+// lenient reads what every SDK reads too: a text that ends in half of a
+// surrogate pair is no reason to lose an answer.
+var lenient = jsontext.AllowInvalidUTF8(true)
+
+func isStream(resp *http.Response) bool { return mediaOf(resp) == "text/event-stream" }
+
+// isJSON tells whether an answer is read as JSON: one without a type is.
+func isJSON(resp *http.Response) bool {
+	m := mediaOf(resp)
+	return m == echo.MIMEApplicationJSON || m == "" || strings.HasSuffix(m, "+json")
+}
+
+func mediaOf(resp *http.Response) string {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get(echo.HeaderContentType))
+	return media
+}
+
+// whole passes on an answer of one JSON value.
+func (x *exchange) whole(resp *http.Response) *failure {
+	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), answerLimit+1))
+	if err != nil {
+		return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
+	}
+	got := wire.ReadAnswer(x.at.in, body)
+	if !got.Valid || len(body) > answerLimit {
+		return x.invalid(nil)
+	}
+	if present(got.Error) {
+		return x.inside(resp.Header, body)
+	}
+	out, err := x.call.answer(x.at.in, body, x.k, x.s.Now())
+	if err != nil {
+		return x.invalid(err)
+	}
+	x.settle(x.result(got))
+	x.served(resp.Header)
+	verdict.Headers(x.k.echo.Response().Header(), x.k.states)
+	x.k.anthropicHeaders(x.s.Now())
+	_ = x.k.echo.Blob(http.StatusOK, echo.MIMEApplicationJSON, x.at.Endpoint.Secret.ScrubBytes(out)) // a client that left reads nothing
+	return nil
+}
+
+// result is what a whole answer took.
+func (x *exchange) result(got wire.Answer) usage.Result {
+	r := usage.Result{Outcome: x.outcome()}
+	if r.Tokens, r.Estimated = wire.Usage(x.at.in, got.Usage); r.Estimated == "" {
+		return r
+	}
+	if x.call.form.media {
+		return usage.Result{Outcome: r.Outcome} // it states none: a request is all there is
+	}
+	r.Tokens = limits.Tokens{Input: x.estimate.Tokens.Input, Output: exactJSON(got.Output, x.at.model)}
+	return r
+}
+
+// outcome of a call that the provider served to the end.
+func (x *exchange) outcome() usage.Outcome {
+	if x.k.ctx.Err() != nil {
+		return usage.Aborted
+	}
+	return usage.OK
+}
+
+// tokens are what a call took by an estimate: nothing of a form that is metered
+// by request.
+func (call *call) tokens(t limits.Tokens) limits.Tokens {
+	if call.form.media {
+		return limits.Tokens{}
+	}
+	return t
+}
+
+// passable are the kinds of content that media routes answer with.
+func passable(media string) bool {
+	kind, _, _ := strings.Cut(media, "/")
+	return kind == "audio" || kind == "image" || media == "text/plain" || media == "text/vtt" || media == "application/x-subrip" || media == echo.MIMEOctetStream
+}
+
+// raw passes on an answer that is no JSON as it comes: audio, subtitles. The
+// call is settled before the last piece goes out.
+func (x *exchange) raw(resp *http.Response) *failure {
+	media := mediaOf(resp)
+	if !passable(media) {
+		return x.invalid(nil)
+	}
+	from := x.try.watch.reader(resp.Body)
+	held, spare := make([]byte, 32<<10), make([]byte, 32<<10)
+	n, err := io.ReadAtLeast(from, held, 1)
+	if err != nil && err != io.EOF { //nolint:errorlint // ReadAtLeast's own
+		return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
+	}
+	out := x.open(resp.Header.Get(echo.HeaderContentType))
+	held = held[:n]
+	for err == nil {
+		var n int
+		spare = spare[:cap(spare)]
+		if n, err = from.Read(spare); n > 0 {
+			out.write(held)
+			held, spare = spare[:n], held
+		}
+	}
+	if err != io.EOF { //nolint:errorlint // readers return it as it is
+		f := x.lost(err)
+		x.settle(usage.Result{Outcome: f.outcome})
+		panic(http.ErrAbortHandler) // there is no other way to say that it is not all
+	}
+	x.settle(usage.Result{Outcome: x.outcome()})
+	x.served(resp.Header)
+	out.write(held)
+	return nil
+}

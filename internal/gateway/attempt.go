@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/outbound"
+	"weir/internal/usage"
+)
+
+// next is where a call may go on after an attempt failed.
+type next int
+
+const (
+	never         next = iota // it has been answered, or is wrong itself
+	otherKey                  // 401, 402, 403, 404, 429: this key, or its account
+	otherProvider             // 5xx, timeouts: whoever serves it
+)
+
+// failure is why an attempt did not serve the call, and what the client is told
+// if nothing else does.
+type failure struct {
+	err       error
+	status    int // as the provider meant it; 0: no answer
+	outcome   usage.Outcome
+	tokens    limits.Tokens
+	estimated string
+	next      next
+}
+
+// try is one attempt at a candidate.
+type try struct {
+	sent   time.Time
+	status int // the provider's; 0: no answer
+	watch  *watchdog
+	ctx    context.Context
+}
+
+// attempt sends the call to the candidate and passes its answer on. nil: the
+// client has its answer, and the call is settled.
+func (x *exchange) attempt() *failure {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.k.ctx))
+	defer cancel(nil)
+	x.try = &try{sent: x.s.Now().UTC().Truncate(time.Microsecond), ctx: ctx, watch: watch(cancel, x.s.Timeouts.from(x.began, x.s.Now()))}
+	defer x.try.watch.stop()
+	defer context.AfterFunc(x.k.ctx, x.try.watch.clientLeft)()
+	defer context.AfterFunc(x.s.Halt, func() { cancel(errHalted) })()
+	body, header, err := x.call.forward(x.at)
+	if err != nil {
+		return &failure{err: err, outcome: usage.ClientError, next: never}
+	}
+	resp, err := x.s.Client.Do(ctx, x.at.Endpoint, http.MethodPost, formAt(x.at.in).path, header, newBody(body))
+	if err != nil {
+		return x.lost(err)
+	}
+	defer resp.Body.Close()
+	x.try.status = resp.StatusCode
+	x.try.watch.progress()
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return x.rejected(resp)
+	case isStream(resp) && x.call.stream:
+		return x.stream(resp)
+	case x.call.stream && !x.call.form.media:
+		return x.noStream(resp)
+	case x.call.form.media && !isJSON(resp):
+		return x.raw(resp)
+	}
+	return x.whole(resp)
+}
+
+// lost is an attempt without an answer, or without all of it: the client left,
+// or the provider failed.
+func (x *exchange) lost(err error) *failure {
+	if x.k.ctx.Err() != nil {
+		return &failure{err: x.k.ctx.Err(), outcome: usage.Aborted, tokens: x.call.tokens(limits.Tokens{Input: x.estimate.Tokens.Input}), estimated: "client_gone"}
+	}
+	cause := context.Cause(x.try.ctx)
+	if errors.Is(cause, errHalted) {
+		return &failure{err: halted(), outcome: usage.Aborted}
+	}
+	x.failed(0, nil, nil)
+	var late *timeoutError
+	if errors.As(cause, &late) {
+		err = outbound.Fault(context.DeadlineExceeded)
+	}
+	return &failure{err: err, outcome: usage.ProviderError, next: otherProvider}
+}
+
+func halted() error {
+	return fault.New(fault.Unavailable, "server_stopping", "This server is being replaced and could not wait for the provider any longer. Send the call again.").After(time.Second)
+}
+
+// rejected is an answer with an error status. The status alone classifies it;
+// words of the body only reach the client where they are about its own request,
+// free of secrets.
+func (x *exchange) rejected(resp *http.Response) *failure {
+	body, _ := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), errorLimit)) // what came is enough
+	return x.refusedBy(resp.StatusCode, resp.Header, body)
+}
+
+// refusedBy is an error of a provider, by its status.
+func (x *exchange) refusedBy(status int, header http.Header, body []byte) *failure {
+	f := &failure{status: status, outcome: usage.ProviderError, next: otherKey}
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
+		x.failed(status, header, body)
+		f.err = fault.New(fault.Upstream, "upstream_auth_failed", fmt.Sprintf("The provider refused the credential that it was called with (status %d). Whoever runs this service has to look at it.", status))
+	case status == http.StatusTooManyRequests:
+		x.failed(status, header, body)
+		f.outcome, f.err = usage.ProviderLimited, x.s.capacity(x.all, x.call.model)
+	case status == http.StatusNotFound:
+		f.outcome, f.err = usage.ClientError, unknownModel(x.call.model)
+	case status >= 400 && status < 500:
+		f.outcome, f.next = usage.ClientError, never
+		if x.outOfCredit(header, body) {
+			f.next = otherKey
+		}
+		secret := x.at.Endpoint.Secret
+		f.err = &relayed{status, relayedBody(body, messageOf(body, secret), secret)}
+	default:
+		x.failed(status, header, body)
+		f.next, f.err = otherProvider, fault.New(fault.Upstream, "upstream_error", fmt.Sprintf("The provider failed (status %d).", status))
+	}
+	return f
+}
+
+// inside is an error in a 200: by the number that it states, else a failure of
+// the provider.
+func (x *exchange) inside(header http.Header, body []byte) *failure {
+	if n := readError(body).number(); n != 0 {
+		return x.refusedBy(n, header, body)
+	}
+	x.failed(http.StatusOK, header, body)
+	return &failure{
+		err:     fault.New(fault.Upstream, "upstream_error", "The provider answered with an error: "+messageOf(body, x.at.Endpoint.Secret)),
+		outcome: usage.ProviderError, next: otherProvider,
+	}
+}
+
+// invalid is an answer that cannot be read.
+func (x *exchange) invalid(cause error) *failure {
+	x.failed(0, nil, nil)
+	return &failure{
+		err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer is not valid JSON, or is too large.").Because(cause),
+		outcome: usage.ProviderError, next: otherProvider,
+	}
+}

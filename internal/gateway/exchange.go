@@ -1,0 +1,285 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"weir/internal/billing"
+	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/usage"
+)
+
+// serve answers a call of any form.
+func (s *Server) serve(f *form) func(*caller) error {
+	return func(k *caller) error {
+		call, err := parse(k.echo, f)
+		k.model = call.model
+		if err != nil {
+			return err
+		}
+		to, err := s.routesFor(k, call)
+		if err != nil {
+			return err
+		}
+		if to.free, err = call.prepare(to.free); err != nil {
+			return err
+		}
+		estimate, _ := call.estimate(k.limits(), learned{})
+		d, err := s.admit(k, usage.Call{
+			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
+			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
+			Kind: f.kind, Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
+			Test:     to.free[0].Endpoint.Provider.Practice,
+			Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
+			Plan: k.who.Plan(k.contract), Candidates: call.candidates(to.free), Estimate: estimate, TTL: heldFor,
+		})
+		if err != nil {
+			return err
+		}
+		k.states = d.States
+		if !d.Admitted {
+			return &refused{d, call.model}
+		}
+		s.budgets.called(k.who.Tenant.ID, d.At)
+		x := &exchange{s: s, k: k, call: call, all: to.all, left: to.free, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At}
+		if call.counts(to.free[0]) {
+			defer x.abandon()
+			return x.count()
+		}
+		x.take(d)
+		return x.run()
+	}
+}
+
+// candidates are what the limits engine chooses from: nobody where the call is
+// answered here.
+func (call *call) candidates(list []candidate) []limits.Candidate {
+	if call.counts(list[0]) {
+		return nil
+	}
+	return candidates(list)
+}
+
+// exchange is one admitted call with its providers, one after the other. It
+// belongs to one goroutine.
+type exchange struct {
+	s           *Server
+	k           *caller
+	call        *call
+	at          candidate   // the one that serves it now
+	left        []candidate // not tried yet, in order
+	all         []candidate // those that cool included
+	probe       bool        // at cools, and the call finds out whether it still has to
+	reservation uuid.UUID
+	estimate    limits.Cost
+	began       time.Time // admitted
+	tries       int       // attempts that have ended, and were moved on from
+	retries     int       // of them, after a provider failed
+	settled     bool
+	try         *try
+}
+
+// run sends the call to one candidate after the other until one serves it, and
+// answers. When it returns, however it does, the reservation has ended and the
+// call's event is written.
+func (x *exchange) run() error {
+	defer x.abandon()
+	defer x.s.beat(x)()
+	var failures []*failure
+	for {
+		f := x.attempt()
+		if f == nil {
+			return nil // it is answered
+		}
+		failures = append(failures, f)
+		if f.next == never || !x.moveOn(f) {
+			return x.give(failures)
+		}
+	}
+}
+
+// moveOn takes the call to the next candidate that may be tried and that has
+// room.
+func (x *exchange) moveOn(f *failure) bool {
+	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.s.Now().Sub(x.began) > x.s.Timeouts.Again {
+		return false
+	}
+	next := x.following(f)
+	if len(next) == 0 {
+		return false
+	}
+	if f.next == otherProvider {
+		if x.retries == maxRetries || !x.s.budgets.spend(x.k.who.Tenant.ID, x.s.Now()) {
+			return false
+		}
+		x.retries++
+	}
+	d, ok := x.move(f, next)
+	if !ok || !d.Admitted {
+		return false
+	}
+	x.left, x.probe = next, false
+	x.take(d)
+	return true
+}
+
+// maxRetries is how often one call is tried again after a provider failed.
+const maxRetries = 2
+
+// following are the candidates to try after a failure: each key once, none that
+// cools by now, after a 429 none of its pool, and after a failing provider the
+// others before other keys of the same.
+func (x *exchange) following(f *failure) []candidate {
+	now := x.s.Now()
+	next := slices.DeleteFunc(slices.Clone(x.left), func(c candidate) bool {
+		_, cools := x.s.health.of(c.Key, c.model).Cools(c.model, now)
+		pooled := f.status == http.StatusTooManyRequests && c.Pool.ID != uuid.Nil && c.Pool.ID == x.at.Pool.ID
+		return cools || pooled
+	})
+	if f.next == otherProvider {
+		slices.SortStableFunc(next, func(a, b candidate) int { return x.sameAddress(a) - x.sameAddress(b) })
+	}
+	return next
+}
+
+func (x *exchange) sameAddress(c candidate) int {
+	if c.Endpoint.BaseURL == x.at.Endpoint.BaseURL {
+		return 1
+	}
+	return 0
+}
+
+// take notes which candidate a decision charged.
+func (x *exchange) take(d limits.Decision) {
+	x.at = x.left[d.Candidate]
+	key := x.at.Key.ID
+	x.left = slices.DeleteFunc(slices.Clone(x.left), func(c candidate) bool { return c.Key.ID == key && c.model == x.at.model })
+	x.s.headroom.note(key, x.at.model, d.States, d.At)
+}
+
+// move notes in the books that an attempt ended, and charges the next. Where
+// that fails, the call ends with what it has.
+func (x *exchange) move(f *failure, next []candidate) (limits.Decision, bool) {
+	d, err := x.s.Meter.Move(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, usage.Next{
+		Ended: x.attempted(f.outcome, limits.Tokens{}), GiveBackRequest: !x.at.Endpoint.Vendor().FailuresCount,
+		Candidates: candidates(next), EndUser: x.call.endUser,
+	})
+	if err != nil {
+		x.s.Log.ErrorContext(x.k.ctx, "attempt not recorded", "request_id", x.k.requestID(), "error", err)
+		return d, false
+	}
+	x.tries++
+	x.try = nil
+	return d, true
+}
+
+// give ends a call that nobody served, and says what its client is told: of
+// limits of providers before other failures, and that keys are refused only
+// where all were.
+func (x *exchange) give(failures []*failure) error {
+	last := failures[len(failures)-1]
+	if x.try != nil && !x.at.Endpoint.Vendor().FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
+		x.move(last, nil)
+	}
+	x.settle(usage.Result{Outcome: last.outcome, Tokens: last.tokens, Estimated: last.estimated})
+	if last.next == never {
+		return last.err
+	}
+	for _, f := range failures {
+		if f.outcome == usage.ProviderLimited {
+			return x.s.capacity(x.all, x.call.model)
+		}
+	}
+	if i := slices.IndexFunc(failures, func(f *failure) bool { return f.next == otherProvider }); i >= 0 {
+		return failures[i].err
+	}
+	return last.err
+}
+
+// attempted is the attempt that runs, as it ended.
+func (x *exchange) attempted(o usage.Outcome, t limits.Tokens) usage.Attempt {
+	a := usage.Attempt{
+		Provider: x.at.Key.Provider, ProviderKey: x.at.Key.ID, Model: x.at.model,
+		StartedAt: x.began, EndedAt: x.s.Now().UTC().Truncate(time.Microsecond), Tokens: t,
+	}
+	if x.try != nil {
+		a.StartedAt, a.Status = x.try.sent, x.try.status
+	}
+	if o != usage.OK {
+		a.Error = string(o)
+	}
+	return a
+}
+
+// settle ends the reservation, once; what cannot be settled is logged, since
+// the call itself is over.
+func (x *exchange) settle(r usage.Result) {
+	if x.settled {
+		return
+	}
+	x.settled = true
+	if x.try != nil {
+		r.Attempts = []usage.Attempt{x.attempted(r.Outcome, r.Tokens)}
+	}
+	r.ModelServed = x.at.model // "" where it was answered here
+	done, err := x.s.Meter.Settle(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, r)
+	if err != nil {
+		x.s.Log.ErrorContext(x.k.ctx, "call not settled", "request_id", x.k.requestID(), "error", err)
+		return
+	}
+	x.s.headroom.note(x.at.Key.ID, x.at.model, done.Limits, x.s.Now())
+	x.k.states = x.k.shown(done.Limits)
+}
+
+// shown keeps, of the settled states, those that the headers had before: a
+// limit without any ledger left keeps what it said.
+func (k *caller) shown(after []limits.State) []limits.State {
+	now := map[string]limits.State{}
+	for _, st := range after {
+		now[st.Ledger] = st
+	}
+	out := make([]limits.State, len(k.states))
+	for i, st := range k.states {
+		out[i] = st
+		if fresh, found := now[st.Ledger]; found {
+			out[i] = fresh
+		}
+	}
+	return out
+}
+
+// abandon gives the tokens back when the handler ends without an outcome, as
+// in a panic.
+func (x *exchange) abandon() { x.settle(usage.Result{Outcome: usage.ProviderError}) }
+
+// heldFor is how long a reservation lives by itself; a call that runs on extends
+// it every beat, so that one whose process died is free again soon.
+const (
+	heldFor = 2 * time.Minute
+	beatAt  = 30 * time.Second
+)
+
+// beat keeps the reservation of a running call alive until the returned stop.
+func (s *Server) beat(x *exchange) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.k.ctx))
+	var again *time.Timer
+	ready := make(chan struct{})
+	again = time.AfterFunc(beatAt, func() {
+		<-ready
+		_, err := s.Meter.Extend(ctx, x.k.who.Tenant.ID, x.reservation, s.Now().Add(heldFor))
+		if err != nil && !errors.Is(err, context.Canceled) && !fault.Is(err, fault.Conflict) {
+			s.Log.WarnContext(ctx, "reservation not extended", "request_id", x.k.requestID(), "error", err)
+		}
+		if ctx.Err() == nil {
+			again.Reset(beatAt)
+		}
+	})
+	close(ready)
+	return func() { cancel(); again.Stop() }
+}

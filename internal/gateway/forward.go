@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"weir/internal/gateway/wire"
+	"weir/internal/jsonbody"
+)
+
+// prepare drops the candidates whose provider takes another form in which the
+// call cannot be said. Where none is left, the error says what stands in the
+// way.
+func (call *call) prepare(list []candidate) ([]candidate, error) {
+	var left []candidate
+	var wrong error
+	for _, c := range list {
+		if err := call.translate(c); err != nil {
+			wrong = err
+			continue
+		}
+		left = append(left, c)
+	}
+	if len(left) == 0 {
+		return nil, wrong
+	}
+	return left, nil
+}
+
+// translate makes the call ready to be sent to a candidate that takes another
+// form.
+func (call *call) translate(c candidate) (err error) {
+	to := toChat(c)
+	if c.in == call.form.wire || call.counts(c) || call.translated != nil && call.translatedFor == to {
+		return nil
+	}
+	var b []byte
+	if c.in == wire.Messages {
+		b, err = wire.ChatToMessages(call.body, wire.ToMessages{MaxTokens: messageTokens})
+	} else {
+		b, err = wire.MessagesToChat(call.body, to)
+	}
+	if err != nil {
+		return err
+	}
+	call.translatedFor = to
+	call.translated, err = jsonbody.ParseObject(b)
+	return err
+}
+
+// messageTokens is the ceiling of the output where a chat completion states
+// none: Anthropic's form demands one.
+const messageTokens = 4096
+
+// toChat is what a provider of chat completions takes that others don't.
+func toChat(c candidate) wire.ToChat {
+	vendor := c.Endpoint.Vendor().Slug
+	return wire.ToChat{
+		MaxTokens:    vendor != "openai" && vendor != "azure-openai",
+		Effort:       reasons(c.model),
+		CacheControl: vendor == "openrouter",
+	}
+}
+
+// reasons tells whether a model takes reasoning_effort, by its name.
+func reasons(model string) bool {
+	model = model[strings.LastIndexByte(model, '/')+1:]
+	return slices.ContainsFunc([]string{"o1", "o3", "o4", "gpt-5", "gpt-oss"}, func(p string) bool { return strings.HasPrefix(model, p) })
+}
+
+// forward is the call as a provider gets it: what was validated, for its model,
+// with the usage frame of a stream always asked for. Nothing of the client's own
+// headers goes along but Anthropic's version and betas.
+func (call *call) forward(c candidate) (body []byte, h http.Header, err error) {
+	h = upstreamHeaders(call.stream)
+	if call.parts != nil {
+		body, contentType, err := call.parts.bytes(c.model)
+		h.Set(echo.HeaderContentType, contentType)
+		return body, h, err
+	}
+	o := call.body
+	if c.in != call.form.wire {
+		if err := call.translate(c); err != nil {
+			return nil, nil, err
+		}
+		o = call.translated
+	}
+	o.Set("model", quoted(c.model))
+	if call.stream && (c.in == wire.Chat || c.in == wire.Completions) {
+		options, err := o.Object("stream_options")
+		if err != nil {
+			return nil, nil, err
+		}
+		if options == nil {
+			options = &jsonbody.Object{}
+		}
+		options.Set("include_usage", jsontext.Value("true"))
+		o.Set("stream_options", options.Bytes())
+	}
+	if formAt(c.in).anthropic() {
+		if call.version != "" {
+			h.Set("Anthropic-Version", call.version)
+		}
+		for _, b := range call.beta {
+			h.Add("Anthropic-Beta", b)
+		}
+	}
+	return o.Bytes(), h, nil
+}
+
+// answer is a provider's answer in the client's form.
+func (call *call) answer(in wire.Form, body []byte, k *caller, now time.Time) ([]byte, error) {
+	o := wire.AnswerOptions{ID: k.requestID(), Model: call.model, Created: now.Unix()}
+	switch in {
+	case call.form.wire:
+		return body, nil
+	case wire.Messages:
+		return wire.MessagesToChatAnswer(body, o)
+	}
+	return wire.ChatToMessagesAnswer(body, o)
+}
+
+func (call *call) streamOptions(k *caller, now time.Time) wire.StreamOptions {
+	return wire.StreamOptions{WantUsage: call.wantUsage, Choices: call.choices, ID: k.requestID(), Model: call.model, Created: now.Unix()}
+}
+
+// counts tells whether the tokens of a call are counted here, since the
+// provider does not.
+func (call *call) counts(c candidate) bool {
+	return call.form.wire == wire.CountTokens && !c.Endpoint.Provider.Serves(call.form.path)
+}

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"weir/internal/fault"
+	"weir/internal/jsonbody"
+)
+
+// audioLimit is the largest form with an audio file: OpenAI's 25 MB and a
+// little for what stands around it.
+const audioLimit = 26 << 20
+
+const (
+	maxParts   = 100
+	valueLimit = 64 << 10 // of a part that is no file
+)
+
+// parts is a form of several parts, in their order.
+type parts struct {
+	list []part
+}
+
+type part struct {
+	name   string
+	file   bool
+	header textproto.MIMEHeader
+	body   []byte
+}
+
+// readParts reads a form whole. A name that stands twice, unless it is a list
+// ("timestamp_granularities[]"), is Invalid ambiguous_form.
+func readParts(body io.Reader, boundary string) (*parts, error) {
+	raw, err := jsonbody.Read(body, audioLimit)
+	if err != nil {
+		return nil, err
+	}
+	if boundary == "" {
+		return nil, badForm(errors.New("no boundary"))
+	}
+	r := multipart.NewReader(bytes.NewReader(raw), boundary)
+	p := &parts{}
+	for {
+		next, err := r.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return p, nil
+		}
+		if err != nil {
+			return nil, badForm(err)
+		}
+		if err := p.add(next); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func badForm(cause error) error {
+	return fault.New(fault.Invalid, "bad_form", "The body is not a valid multipart form.").Because(cause)
+}
+
+func (p *parts) add(next *multipart.Part) error {
+	x := part{name: next.FormName(), file: next.FileName() != "", header: next.Header}
+	switch {
+	case slices.Contains(steering, strings.ToLower(x.name)):
+		return steers(x.name)
+	case len(p.list) == maxParts:
+		return jsonbody.Field("", "too_many", "The form has more than 100 parts.")
+	case !strings.HasSuffix(x.name, "[]") && slices.ContainsFunc(p.list, func(o part) bool { return strings.EqualFold(o.name, x.name) }):
+		return jsonbody.Field("/"+x.name, "ambiguous_form", "This part stands twice in the form.")
+	}
+	var err error
+	if x.body, err = io.ReadAll(next); err != nil {
+		return badForm(err)
+	}
+	if !x.file && len(x.body) > valueLimit {
+		return jsonbody.Field("/"+x.name, "too_large", "A part that is no file has at most 64 KiB.")
+	}
+	p.list = append(p.list, x)
+	return nil
+}
+
+// value is the text of a part, or "".
+func (p *parts) value(name string) string {
+	for _, x := range p.list {
+		if x.name == name && !x.file {
+			return string(x.body)
+		}
+	}
+	return ""
+}
+
+func (p *parts) has(name string) bool {
+	return slices.ContainsFunc(p.list, func(x part) bool { return x.name == name })
+}
+
+// bytes writes the form anew, with this model.
+func (p *parts) bytes(model string) (body []byte, contentType string, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, x := range p.list {
+		out, err := w.CreatePart(x.headers())
+		if err != nil {
+			return nil, "", err
+		}
+		if x.name == "model" {
+			x.body = []byte(model)
+		}
+		_, _ = out.Write(x.body) // to memory
+	}
+	return b.Bytes(), w.FormDataContentType(), w.Close()
+}
+
+// headers are what a provider needs of a part's own.
+func (x part) headers() textproto.MIMEHeader {
+	h := textproto.MIMEHeader{}
+	for _, name := range []string{"Content-Disposition", "Content-Type"} {
+		if v := x.header.Get(name); v != "" {
+			h.Set(name, v)
+		}
+	}
+	return h
+}
