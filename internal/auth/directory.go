@@ -236,6 +236,9 @@ func (d *Directory) Aliases(ctx context.Context, tenant uuid.UUID) (map[string]t
 	return d.aliases.Get(ctx, tenant)
 }
 
-// RoutesChanged has the tenant's provider keys read again before the next call
-// of this process; others see a change within a second.
-func (d *Directory) RoutesChanged(tenant uuid.UUID) { d.routes.Renew(tenant) }
+// RoutesChanged has the tenant's provider keys, pools and aliases read again
+// before the next call of this process; others see a change within a second.
+func (d *Directory) RoutesChanged(tenant uuid.UUID) {
+	d.routes.Renew(tenant)
+	d.aliases.Renew(tenant)
+}

@@ -97,12 +97,12 @@ type learnedJSON struct {
 	Counts    bool      `json:"counts" description:"It is tighter than what is configured, or nothing is"`
 }
 
-func learnedOf(k tenants.ProviderKey) []learnedJSON {
-	out := make([]learnedJSON, len(k.Learned))
-	for i, l := range k.Learned {
+func learnedOf(list []limits.Learned, configured []limits.Limit) []learnedJSON {
+	out := make([]learnedJSON, len(list))
+	for i, l := range list {
 		out[i] = learnedJSON{
 			Model: l.Model, Dimension: string(l.Dimension), Window: string(l.Window), Amount: l.Amount, Source: string(l.From), Detail: l.Detail,
-			LearnedAt: l.LearnedAt, SeenAt: l.SeenAt, Counts: l.Counts(k.Limits),
+			LearnedAt: l.LearnedAt, SeenAt: l.SeenAt, Counts: l.Counts(configured),
 		}
 	}
 	return out

@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -101,6 +103,34 @@ func list[D, W any](s *Server, r *request, q listQuery, name string, read func(a
 	if got.Next != uuid.Nil {
 		next := s.cursors.sign(binding, got.Next[:])
 		out.NextCursor, out.HasMore = &next, true
+	}
+	return out, nil
+}
+
+// listByName is list for what has no id to go on after: all of it, sorted by
+// name, of which one page is shown.
+func listByName[D, W any](s *Server, r *request, q listQuery, name string, all []D, nameOf func(D) string, wire func(D) W) (page[W], error) {
+	limit, err := pageLimit(q.Limit)
+	if err != nil {
+		return page[W]{}, err
+	}
+	binding := r.tenant().String() + "/" + name
+	position, err := s.cursors.open(binding, q.Cursor)
+	if err != nil {
+		return page[W]{}, err
+	}
+	first := 0
+	if position != nil {
+		first, _ = slices.BinarySearchFunc(all, string(position)+"\x00", func(d D, after string) int { return strings.Compare(nameOf(d), after) })
+	}
+	rest := all[first:]
+	out := page[W]{Data: []W{}, HasMore: len(rest) > limit}
+	for _, d := range rest[:min(limit, len(rest))] {
+		out.Data = append(out.Data, wire(d))
+	}
+	if out.HasMore {
+		next := s.cursors.sign(binding, []byte(nameOf(rest[limit-1])))
+		out.NextCursor = &next
 	}
 	return out, nil
 }

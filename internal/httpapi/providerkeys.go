@@ -18,6 +18,7 @@ type providerKeyBody struct {
 	Models   []string    `json:"models,omitempty" description:"Absent: discovered by asking the provider"`
 	Limits   []limitBody `json:"limits,omitempty" description:"The key's own limits at the provider"`
 	Zone     string      `json:"zone,omitempty" description:"IANA time zone in which the provider's days end; absent: as the catalogue says" example:"America/Los_Angeles"`
+	Pool     string      `json:"pool,omitempty" description:"Whose quota it shares" example:"pol_01kb0000000000000000000000"`
 }
 
 type providerKeyJSON struct {
@@ -31,6 +32,7 @@ type providerKeyJSON struct {
 	StatusReason string         `json:"status_reason,omitempty" description:"Why the status is not active"`
 	Zone         string         `json:"zone" description:"IANA time zone in which the provider's day ends, as it was last corrected"`
 	Models       []string       `json:"models"`
+	Pool         *string        `json:"pool" description:"Whose quota it shares; null: none" example:"pol_01kb0000000000000000000000"`
 	Limits       []limitJSON    `json:"limits"`
 	Learned      []learnedJSON  `json:"learned" description:"Limits learned from the provider's answers, beside those that are configured"`
 	Cooldowns    []cooldownJSON `json:"cooldowns" description:"What rests now, by model"`
@@ -41,9 +43,10 @@ type providerKeyJSON struct {
 func (s *Server) providerKeyOf(k tenants.ProviderKey) providerKeyJSON {
 	now := s.now()
 	out := providerKeyJSON{
-		ID: id.ProviderKey.Format(k.ID), Provider: k.Provider, Name: k.Name, BaseURL: k.BaseURL, Last4: k.Last4, Fingerprint: k.Fingerprint,
+		Pool: optionalPool(k.Pool.ID),
+		ID:   id.ProviderKey.Format(k.ID), Provider: k.Provider, Name: k.Name, BaseURL: k.BaseURL, Last4: k.Last4, Fingerprint: k.Fingerprint,
 		Status: string(k.Status), StatusReason: k.StatusReason, Zone: k.Zone, Models: k.Models, Limits: limitsJSON(k.Limits),
-		Learned: learnedOf(k), Cooldowns: []cooldownJSON{}, CreatedAt: k.CreatedAt, VerifiedAt: k.VerifiedAt,
+		Learned: learnedOf(k.Learned, k.Limits), Cooldowns: []cooldownJSON{}, CreatedAt: k.CreatedAt, VerifiedAt: k.VerifiedAt,
 	}
 	for _, h := range k.Cooldowns(now) {
 		out.Cooldowns = append(out.Cooldowns, cooldownOf(h))
@@ -59,8 +62,12 @@ func addProviderKey(s *Server, r *request, _ none, b providerKeyBody) (providerK
 	if err != nil {
 		return providerKeyJSON{}, err
 	}
+	pool, err := optionalID(id.Pool, "pool", b.Pool)
+	if err != nil {
+		return providerKeyJSON{}, err
+	}
 	k, err := s.tenants.AddProviderKey(r.ctx, r.tenant(), tenants.NewProviderKey{
-		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list, Zone: b.Zone,
+		Provider: b.Provider, Name: b.Name, Secret: keyring.NewSecret(b.Secret), BaseURL: b.BaseURL, Models: b.Models, Limits: list, Zone: b.Zone, Pool: pool,
 	})
 	return s.providerKeyOf(k), err
 }
@@ -82,7 +89,8 @@ func getProviderKey(s *Server, r *request, _ none, _ none) (providerKeyJSON, err
 
 type providerChangeBody struct {
 	keyChangeBody
-	Zone *string `json:"zone,omitempty" nullable:"false" description:"IANA time zone in which the provider's days end; it counts once the running day ends" example:"America/Los_Angeles"`
+	Zone *string   `json:"zone,omitempty" nullable:"false" description:"IANA time zone in which the provider's days end; it counts once the running day ends" example:"America/Los_Angeles"`
+	Pool clearable `json:"pool,omitempty" description:"Whose quota it shares; null takes it out of its pool" example:"pol_01kb0000000000000000000000"`
 }
 
 func changeProviderKey(s *Server, r *request, _ none, b providerChangeBody) (providerKeyJSON, error) {
@@ -95,6 +103,13 @@ func changeProviderKey(s *Server, r *request, _ none, b providerChangeBody) (pro
 		return providerKeyJSON{}, err
 	}
 	c.Zone = b.Zone
+	if to := b.Pool.to(); to != nil {
+		pool, err := optionalID(id.Pool, "pool", *to)
+		if err != nil {
+			return providerKeyJSON{}, err
+		}
+		c.Pool = &pool
+	}
 	k, err := s.tenants.ChangeProviderKey(r.ctx, r.tenant(), key, c)
 	return s.providerKeyOf(k), err
 }

@@ -217,7 +217,8 @@ func (n NewAlias) writeCandidates(ctx context.Context, tx pgx.Tx, tenant, alias 
 	return nil
 }
 
-// checkAgainst finds candidates that name what is not there, or an alias.
+// checkAgainst finds candidates that name what is not there (NotFound), or an
+// alias.
 func (n NewAlias) checkAgainst(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 	var wrong []fault.Field
 	for i, c := range n.Candidates {
@@ -233,9 +234,9 @@ func (n NewAlias) checkAgainst(ctx context.Context, tx pgx.Tx, tenant uuid.UUID)
 		}
 		switch {
 		case c.Key != uuid.Nil && !key:
-			wrong = append(wrong, fault.Field{Pointer: at(i, "provider_key"), Code: "not_found", Message: "There is no such provider key."})
+			return missing(at(i, "provider_key"), "provider key")
 		case c.Pool != uuid.Nil && !pool:
-			wrong = append(wrong, fault.Field{Pointer: at(i, "pool"), Code: "not_found", Message: "There is no such pool."})
+			return missing(at(i, "pool"), "pool")
 		case alias && !served && c.Model == n.Name:
 			wrong = append(wrong, fault.Field{Pointer: at(i, "model"), Code: "alias_of_itself", Message: "This is the alias itself, and no provider key serves a model of this name. Name the provider's model."})
 		case alias && !served:

@@ -137,7 +137,7 @@ func TestAPoolTakesKeysOfOneProviderThatAreInNoOther(t *testing.T) {
 		"another provider":       {[]uuid.UUID{practice.ID, b.key}, "invalid_fields"},
 		"another custom address": {[]uuid.UUID{elsewhere.ID, b.add(t, "third")}, "invalid_fields"},
 		"one that is in a pool":  {[]uuid.UUID{b.key}, "in_other_pool"},
-		"one that is not there":  {[]uuid.UUID{id.New()}, "invalid_fields"},
+		"one that is not there":  {[]uuid.UUID{id.New()}, "not_found"},
 	} {
 		_, err := b.AddPool(t.Context(), b.tenant, tenants.NewPool{Name: name, Keys: c.keys})
 		f := fault.Of(err)

@@ -194,3 +194,9 @@ func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, now time.Time)
 func NotFound(what string) error {
 	return fault.New(fault.NotFound, "not_found", "There is no such "+what+".")
 }
+
+// missing is NotFound for what a member names.
+func missing(pointer, what string) error {
+	return fault.New(fault.NotFound, "not_found", "There is no such "+what+".").
+		With(fault.Field{Pointer: pointer, Code: "not_found", Message: "There is no such " + what + "."})
+}

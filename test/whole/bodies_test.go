@@ -2,6 +2,7 @@ package whole
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func keyFor(path string, w stack.World) string {
 // rename keeps an example from meeting the names that the world has already.
 func rename(body any, w stack.World) {
 	if o, ok := body.(map[string]any); ok && o["name"] != nil {
-		o["name"] = "Another " + w.Tenant
+		o["name"] = "another-" + w.Tenant
 	}
 }
 
@@ -86,6 +87,10 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return w.Subscription
 	case strings.HasPrefix(path, "/api/v1/provider-keys/"):
 		return w.ProviderKey
+	case strings.HasPrefix(path, "/api/v1/pools/"):
+		return pool(t, w)
+	case strings.HasPrefix(path, "/api/v1/model-aliases/"):
+		return weir.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, fmt.Sprintf(`{"name": "als-%s", "candidates": [{"model": "m"}]}`, id.New())).Text("id")
 	case strings.HasPrefix(path, "/api/v1/api-keys/"):
 		return w.KeyID
 	case strings.HasPrefix(path, "/api/v1/requests/"):
@@ -93,6 +98,11 @@ func ownID(t *testing.T, w stack.World, path string) string {
 	}
 	t.Fatalf("%s is about something that these tests do not know: teach them", path)
 	return ""
+}
+
+func pool(t *testing.T, w stack.World) string {
+	t.Helper()
+	return weir.Want(t, 201, "POST", "/api/v1/pools", w.ManagementKey, fmt.Sprintf(`{"name": "pool %s", "provider": "custom"}`, id.New())).Text("id")
 }
 
 func reservation(t *testing.T, w stack.World) string {
