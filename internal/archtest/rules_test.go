@@ -25,12 +25,13 @@ var mayImport = map[string][]string{
 	"internal/queue":    {},
 	"internal/limits":   {},
 
-	"internal/catalogue": {"internal/outbound", "internal/keyring"},
-	"internal/tenants":   {"internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue", "internal/outbound"},
-	"internal/usage":     {"internal/postgres", "internal/queue", "internal/limits"},
-	"internal/billing":   {"internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
-	"internal/auth":      {"internal/postgres", "internal/tenants", "internal/billing", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
-	"internal/notify":    {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
+	"internal/catalogue":       {"internal/outbound", "internal/keyring"},
+	"internal/catalogue/mimic": {},
+	"internal/tenants":         {"internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue", "internal/outbound"},
+	"internal/usage":           {"internal/postgres", "internal/queue", "internal/limits"},
+	"internal/billing":         {"internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
+	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
+	"internal/notify":          {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
 	"internal/verdict": {"internal/limits"},
 
@@ -49,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/devstack/locate":       {},
 	"internal/devstack/demo":         {anything},
 	"internal/postgres/postgrestest": {"internal/postgres", "db/migrations", "internal/devstack/localpg"},
-	"internal/gateway/upstreamtest":  {},
+	"internal/gateway/upstreamtest":  {"internal/catalogue/mimic"},
 	"internal/queue/queuetest":       {"internal/queue"},
 	"internal/limits/limitstest":     {"internal/limits"},
 	"internal/limits/redistest":      {},

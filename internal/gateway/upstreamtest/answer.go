@@ -1,27 +1,18 @@
 package upstreamtest
 
 import (
-	"encoding/json"
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"weir/internal/catalogue/mimic"
 )
 
 var someWords = []string{"A", " weir", " holds", " a", " flow", "."}
-
-// asked is what matters of a chat completion.
-type asked struct {
-	Model    string `json:"model"`
-	Stream   bool   `json:"stream"`
-	Messages []struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	Options struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-}
 
 func (u *Upstream) answer(w http.ResponseWriter, r *http.Request, c Call, s Script) {
 	if s.Hang {
@@ -30,21 +21,49 @@ func (u *Upstream) answer(w http.ResponseWriter, r *http.Request, c Call, s Scri
 	if s.Hang || !u.wait(r, s.Delay) || !u.gate(r, s.Wait) {
 		panic(http.ErrAbortHandler)
 	}
-	var call asked
-	if err := json.Unmarshal(c.Body, &call); err != nil {
-		s = Fail(http.StatusBadRequest, "invalid_request_error", "bad_json", "The body is not JSON.")
-	}
 	for name, values := range s.Header {
 		w.Header()[http.CanonicalHeaderKey(name)] = values
 	}
-	switch {
-	case s.Body != "":
-		u.plain(w, s, strings.TrimPrefix(c.Header.Get("Authorization"), "Bearer "))
-	case call.Stream:
-		u.stream(w, r, s, call)
-	default:
-		u.whole(w, r, s, call)
+	if s.message != "" {
+		s.Body = mimic.Error(c.Route(), s.Status, s.message)
 	}
+	if s.Body != "" {
+		if s.echo != "" {
+			s.Body = strings.ReplaceAll(s.Body, s.echo, c.key())
+		}
+		u.whole(w, r, s, "application/json", s.Body)
+		return
+	}
+	call, reply, err := s.reply(c)
+	switch {
+	case err != nil:
+		write(w, http.StatusBadRequest, mimic.Error(c.Route(), http.StatusBadRequest, err.Error()))
+	case call.Stream:
+		u.stream(w, r, s, call, reply)
+	default:
+		contentType, body := call.Whole(reply)
+		u.whole(w, r, s, contentType, body)
+	}
+}
+
+// reply is the call as it is understood, and what is said to it. An answer that
+// is scripted needs no call that makes sense, but for JSON.
+func (s Script) reply(c Call) (mimic.Call, mimic.Reply, error) {
+	call, err := mimic.Read(c.Route(), c.Header.Get("Content-Type"), c.Body)
+	if err != nil && (call.Model == "" || len(call.Parts) > 0) {
+		return call, mimic.Reply{}, err
+	}
+	call.MaxOutput = -1 // what is said is the script's
+	if s.Tool != "" {
+		call = call.Calling(s.Tool)
+	}
+	words := s.Words
+	if words == nil {
+		words = someWords
+	}
+	reply := call.Honest(words, time.Unix(1764547200, 0))
+	reply.ID, reply.Fails, reply.Usage = "test", s.Fails, s.usage(call, reply.Usage)
+	return call, reply, nil
 }
 
 // wait pauses, and tells whether anybody still waits for the answer.
@@ -81,15 +100,6 @@ func (u *Upstream) hang(r *http.Request) {
 	}
 }
 
-func (u *Upstream) plain(w http.ResponseWriter, s Script, key string) {
-	body := s.Body
-	if s.echo != "" {
-		body = strings.ReplaceAll(body, s.echo, key)
-	}
-	begin(w, s, "application/json")
-	_, _ = w.Write([]byte(body))
-}
-
 func begin(w http.ResponseWriter, s Script, contentType string) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", contentType)
@@ -100,52 +110,13 @@ func begin(w http.ResponseWriter, s Script, contentType string) {
 	w.WriteHeader(s.Status)
 }
 
-func (s Script) words() []string {
-	if s.Words == nil {
-		return someWords
+func (u *Upstream) whole(w http.ResponseWriter, r *http.Request, s Script, contentType, body string) {
+	if s.Gzip {
+		body = compressed(body)
+		w.Header().Set("Content-Encoding", "gzip")
 	}
-	return s.Words
-}
-
-// usage is the object that the answer states; "" for none.
-func (s Script) usage(call asked) string {
-	switch s.Usage {
-	case "":
-		prompt := Prompt(call.contents()...)
-		return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, prompt, len(s.words()), prompt+len(s.words()))
-	case Absent:
-		return ""
-	}
-	return s.Usage
-}
-
-func (a asked) contents() (out []string) {
-	for _, m := range a.Messages {
-		out = append(out, string(m.Content))
-	}
-	return out
-}
-
-// Prompt is what the honest provider counts for messages with these contents
-// (as JSON): a token for each started four bytes, and three around each message.
-func Prompt(contents ...string) int {
-	n := 0
-	for _, c := range contents {
-		n += 3 + (len(c)+3)/4
-	}
-	return n
-}
-
-func (u *Upstream) whole(w http.ResponseWriter, r *http.Request, s Script, call asked) {
-	content, _ := json.Marshal(strings.Join(s.words(), ""))
-	usage := ""
-	if v := s.usage(call); v != "" {
-		usage = `,"usage":` + v
-	}
-	body := fmt.Sprintf(`{"id":"chatcmpl-test","object":"chat.completion","created":1764547200,"model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}]%s}`,
-		call.Model, content, usage)
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	begin(w, s, "application/json")
+	begin(w, s, contentType)
 	if s.Cut+s.Stall > 0 {
 		_, _ = io.WriteString(w, body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush() // a caller that left is noticed below
@@ -157,11 +128,10 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request, s Script, call 
 	_, _ = io.WriteString(w, body)
 }
 
-func writeModels(w http.ResponseWriter) {
-	var list []string
-	for _, m := range Models {
-		list = append(list, fmt.Sprintf(`{"id":%q,"object":"model","created":1764547200,"owned_by":"upstreamtest"}`, m))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"object":"list","data":[%s]}`, strings.Join(list, ","))
+func compressed(body string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, body) // memory
+	_ = z.Close()
+	return b.String()
 }

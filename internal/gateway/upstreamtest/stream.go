@@ -2,65 +2,67 @@ package upstreamtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"iter"
 	"net/http"
-	"slices"
+
+	"weir/internal/catalogue/mimic"
 )
 
-// stream sends the events of a script. A cut breaks the connection in the
-// middle of the answer's framing, as a dying provider does.
-func (u *Upstream) stream(w http.ResponseWriter, r *http.Request, s Script, call asked) {
+// stream sends the steps of a script. A cut breaks the connection in the middle
+// of the answer's framing, as a dying provider does.
+func (u *Upstream) stream(w http.ResponseWriter, r *http.Request, s Script, c mimic.Call, reply mimic.Reply) {
 	end := s.EndLine
 	if end == "" {
 		end = "\n"
 	}
 	begin(w, s, "text/event-stream")
 	control := http.NewResponseController(w)
-	send := func(payload string) {
-		_, _ = io.WriteString(w, "data: "+payload+end+end)
-		_ = control.Flush() // a caller that left is noticed at the next pause
-	}
 	i := 0
-	for payload := range s.events(call) {
-		if s.Cut > 0 && i == s.Cut || !u.wait(r, s.Pause) {
+	for step := range s.steps(c, reply) {
+		if step.Last && s.NoDone {
+			continue
+		}
+		if !step.Last && (s.Cut > 0 && i == s.Cut || !u.wait(r, s.Pause)) {
 			panic(http.ErrAbortHandler)
 		}
-		if s.Stall > 0 && i == s.Stall {
+		if !step.Last && s.Stall > 0 && i == s.Stall {
 			u.hang(r)
 			panic(http.ErrAbortHandler)
 		}
-		send(payload)
+		for _, e := range step.Events {
+			_, _ = io.WriteString(w, e.Text(end))
+			_ = control.Flush() // a caller that left is noticed at the next pause
+		}
 		i++
 	}
-	if !s.NoDone {
-		send("[DONE]")
-	}
 }
 
-// events are the payloads of the stream, made one by one.
-func (s Script) events(call asked) iter.Seq[string] {
-	if s.Events != nil {
-		return slices.Values(s.Events)
+// steps are those of an honest stream, or the payloads of the script.
+func (s Script) steps(c mimic.Call, reply mimic.Reply) iter.Seq[mimic.Step] {
+	if s.Events == nil {
+		return c.Steps(reply)
 	}
-	return func(yield func(string) bool) {
-		more := yield(chunk(`{"role":"assistant","content":""}`, ""))
-		for _, word := range s.words() {
-			content, _ := json.Marshal(word)
-			more = more && yield(chunk(`{"content":`+string(content)+`}`, ""))
+	return func(yield func(mimic.Step) bool) {
+		for _, payload := range s.Events {
+			if !yield(mimic.Step{Events: []mimic.Event{{Name: named(c.Route, payload), Data: payload}}}) {
+				return
+			}
 		}
-		more = more && yield(chunk(`{}`, "stop"))
-		if usage := s.usage(call); more && usage != "" && call.Options.IncludeUsage {
-			yield(`{"id":"chatcmpl-test","object":"chat.completion.chunk","created":1764547200,"model":"test-small","choices":[],"usage":` + usage + `}`)
+		if c.Route == mimic.Chat || c.Route == mimic.Completions {
+			yield(mimic.Step{Events: []mimic.Event{{Data: "[DONE]"}}, Last: true})
 		}
 	}
 }
 
-func chunk(delta, finish string) string {
-	reason := "null"
-	if finish != "" {
-		reason = `"` + finish + `"`
+// named is the name of an event on routes whose events have names: their type.
+func named(route, payload string) string {
+	if route != mimic.Messages && route != mimic.Responses {
+		return ""
 	}
-	return fmt.Sprintf(`{"id":"chatcmpl-test","object":"chat.completion.chunk","created":1764547200,"model":"test-small","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`, delta, reason)
+	var e struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal([]byte(payload), &e) // else it has no name
+	return e.Type
 }

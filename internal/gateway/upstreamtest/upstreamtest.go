@@ -1,17 +1,22 @@
-// Package upstreamtest is an OpenAI-compatible provider that does what a test
-// tells it to, over real HTTP on loopback.
+// Package upstreamtest is a provider that does what a test tells it to, over real
+// HTTP on loopback, on every route of OpenAI's and of Anthropic's form.
 //
-// Without a script it is honest: it answers chat completions, streamed or not,
-// counts tokens, sends the usage of a stream only where the call asks for it,
-// and lists its models. A Script makes one call go wrong in one way.
+// Without a script it is honest: it answers calls, streamed or not, counts tokens,
+// sends the usage of a chat stream only where the call asks for it, calls the tool
+// that a call demands, and lists its models. A Script makes one call go wrong in
+// one way, on whichever route it comes.
 package upstreamtest
 
 import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+
+	"weir/internal/catalogue/mimic"
 )
 
 // Models are what GET /models lists.
@@ -35,6 +40,19 @@ type Call struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
+}
+
+// Route is the path as it follows the base URL.
+func (c Call) Route() string { return strings.TrimPrefix(c.Path, "/v1") }
+
+// key is the credential that came, however it came.
+func (c Call) key() string {
+	for _, name := range []string{"X-Api-Key", "Api-Key"} {
+		if k := c.Header.Get(name); k != "" {
+			return k
+		}
+	}
+	return strings.TrimPrefix(c.Header.Get("Authorization"), "Bearer ")
 }
 
 // New starts a provider that ends with the test. Answers that still hang then
@@ -61,30 +79,31 @@ func (u *Upstream) Close() {
 	u.server.Close()
 }
 
-// Next has the next chat completions answered by these scripts, one each.
-// After them the provider is as before.
+// Next has the next calls answered by these scripts, one each. After them the
+// provider is as before.
 func (u *Upstream) Next(scripts ...Script) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.next = append(u.next, scripts...)
 }
 
-// Choose has every chat completion for which nothing is queued answered by what
-// choose returns for it.
+// Choose has every call for which nothing is queued answered by what choose
+// returns for it.
 func (u *Upstream) Choose(choose func(Call) Script) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.choose = choose
 }
 
-// Calls are the chat completions that arrived, in order.
+// Calls are the calls that arrived, in order, of all routes but the lists of
+// models.
 func (u *Upstream) Calls() []Call {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return append([]Call(nil), u.calls...)
 }
 
-// Last is the chat completion that arrived last; the zero Call before the first.
+// Last is the call that arrived last; the zero Call before the first.
 func (u *Upstream) Last() Call {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -99,15 +118,25 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller left
 	}
-	switch r.Method + " " + r.URL.Path {
-	case "GET /v1/models":
-		writeModels(w)
-	case "POST /v1/chat/completions":
-		c := Call{r.Method, r.URL.Path, r.Header.Clone(), body}
+	c := Call{r.Method, r.URL.Path, r.Header.Clone(), body}
+	name, isModel := strings.CutPrefix(c.Path, "/v1/models/")
+	anthropic := c.Header.Get("Anthropic-Version") != ""
+	switch {
+	case c.Method == http.MethodGet && c.Path == "/v1/models":
+		write(w, http.StatusOK, mimic.ModelList(anthropic, "upstreamtest", Models...))
+	case c.Method == http.MethodGet && isModel && slices.Contains(Models, name):
+		write(w, http.StatusOK, mimic.Model(anthropic, "upstreamtest", name))
+	case c.Method == http.MethodPost && strings.HasPrefix(c.Path, "/v1/") && slices.Contains(mimic.Routes, c.Route()):
 		u.answer(w, r, c, u.take(c))
 	default:
-		http.NotFound(w, r)
+		write(w, http.StatusNotFound, mimic.Error(c.Route(), http.StatusNotFound, "There is no such address."))
 	}
+}
+
+func write(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
 }
 
 // take notes the call and finds its script.
