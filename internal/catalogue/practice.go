@@ -2,22 +2,24 @@ package catalogue
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"weir/internal/catalogue/mimic"
 )
 
 // PracticeModels are the models of the practice provider.
 var PracticeModels = []string{"practice-large", "practice-small"}
 
 // practice is the provider that needs no key: an honest simulation inside the
-// process, without a network. It speaks OpenAI's chat completions, streamed or
-// not, counts tokens roughly (four bytes each), and says in every answer that
-// no model was asked.
+// process, without a network. It speaks every route in OpenAI's form and in
+// Anthropic's, streamed or not, counts tokens roughly (four bytes each), and says
+// in every text that no model was asked. A picture is one grey dot, speech a
+// moment of silence.
 type practice struct{}
 
 // RoundTrip answers as a provider would.
@@ -30,151 +32,70 @@ func (practice) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		body = b
 	}
+	route := strings.TrimPrefix(req.URL.Path, "/v1")
+	name, isModel := strings.CutPrefix(route, "/models/")
+	anthropic := req.Header.Get("Anthropic-Version") != ""
 	switch {
-	case req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/models"):
-		return practiceModels(req), nil
-	case req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/chat/completions"):
-		return practiceChat(req, body), nil
+	case req.Method == http.MethodGet && route == "/models":
+		return practiceAnswer(req, http.StatusOK, mimic.ModelList(anthropic, "practice", PracticeModels...)), nil
+	case req.Method == http.MethodGet && isModel && slices.Contains(PracticeModels, name):
+		return practiceAnswer(req, http.StatusOK, mimic.Model(anthropic, "practice", name)), nil
+	case req.Method == http.MethodPost && slices.Contains(mimic.Routes, route):
+		return practiceCall(req, route, body), nil
 	}
-	return jsonAnswer(req, http.StatusNotFound, practiceError("The practice provider has no such route.")), nil
+	return practiceAnswer(req, http.StatusNotFound, mimic.Error(route, http.StatusNotFound, "The practice provider has no such route.")), nil
 }
 
-type practiceCall struct {
-	Model     string `json:"model"`
-	Stream    bool   `json:"stream"`
-	MaxTokens *int   `json:"max_tokens"`
-	MaxOutput *int   `json:"max_completion_tokens"`
-	Options   struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	Messages []json.RawMessage `json:"messages"`
-}
-
-type practiceUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
-}
-
-type practiceChoice struct {
-	Index   int              `json:"index"`
-	Message *practiceMessage `json:"message,omitempty"`
-	Delta   *practiceMessage `json:"delta,omitempty"`
-	Finish  *string          `json:"finish_reason"`
-}
-
-type practiceMessage struct {
-	Role    string `json:"role,omitempty"`
-	Content string `json:"content,omitempty"`
-}
-
-type practiceAnswer struct {
-	ID      string           `json:"id"`
-	Object  string           `json:"object"`
-	Created int64            `json:"created"`
-	Model   string           `json:"model"`
-	Choices []practiceChoice `json:"choices"`
-	Usage   *practiceUsage   `json:"usage,omitempty"`
-}
-
-func practiceChat(req *http.Request, body []byte) *http.Response {
-	var call practiceCall
-	if err := json.Unmarshal(body, &call); err != nil || len(call.Messages) == 0 {
-		return jsonAnswer(req, http.StatusBadRequest, practiceError("The practice provider needs a model and at least one message."))
+func practiceCall(req *http.Request, route string, body []byte) *http.Response {
+	call, err := mimic.Read(route, req.Header.Get("Content-Type"), body)
+	if err != nil {
+		return practiceAnswer(req, http.StatusBadRequest, mimic.Error(route, http.StatusBadRequest, "The practice provider needs a model and something to answer."))
 	}
-	words, cut := practiceWords(call)
-	finish := "stop"
-	if cut {
-		finish = "length"
-	}
-	usage := practiceUsage{Prompt: 3 + len(bytes.Join(rawBytes(call.Messages), nil))/4, Completion: len(words)}
-	usage.Total = usage.Prompt + usage.Completion
-	answer := practiceAnswer{ID: fmt.Sprintf("chatcmpl-practice-%d", time.Now().UnixNano()), Object: "chat.completion", Created: time.Now().Unix(), Model: call.Model}
+	now := time.Now()
+	reply := call.Honest(practiceWords(call), now)
+	reply.ID = fmt.Sprintf("practice-%d", now.UnixNano())
 	if call.Stream {
-		return practiceStream(req, answer, words, finish, usage, call.Options.IncludeUsage)
+		return practiceStream(req, call, reply)
 	}
-	answer.Usage = &usage
-	answer.Choices = []practiceChoice{{Message: &practiceMessage{Role: "assistant", Content: strings.Join(words, "")}, Finish: &finish}}
-	b, _ := json.Marshal(answer)
-	return jsonAnswer(req, http.StatusOK, b)
+	contentType, text := call.Whole(reply)
+	return answerWith(req, http.StatusOK, contentType, io.NopCloser(strings.NewReader(text)))
 }
 
-// practiceWords is the answer, one word a token, no longer than was asked for.
-func practiceWords(call practiceCall) (words []string, cut bool) {
-	text := "This is Weir's practice provider: your call came through, was limited and counted, and no model was asked. You sent " +
-		fmt.Sprintf("%s to %s.", plural(len(call.Messages), "message"), call.Model)
-	words = strings.SplitAfter(text, " ")
-	for _, limit := range []*int{call.MaxOutput, call.MaxTokens} {
-		if limit != nil && *limit >= 0 && *limit < len(words) {
-			words, cut = words[:*limit], true
-		}
+// practiceWords is what is said to every call, one word a token.
+func practiceWords(call mimic.Call) []string {
+	things := "messages"
+	if len(call.Parts) == 1 {
+		things = "message"
 	}
-	return words, cut
+	return strings.SplitAfter(fmt.Sprintf("This is Weir's practice provider: your call came through, was limited and counted, and no model was asked. You sent %d %s to %s.",
+		len(call.Parts), things, call.Model), " ")
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func practiceStream(req *http.Request, answer practiceAnswer, words []string, finish string, usage practiceUsage, withUsage bool) *http.Response {
+func practiceStream(req *http.Request, call mimic.Call, reply mimic.Reply) *http.Response {
 	r, w := io.Pipe()
-	answer.Object = "chat.completion.chunk"
 	go func() {
-		send := func(choices []practiceChoice, u *practiceUsage) error {
-			answer.Choices, answer.Usage = choices, u
-			b, _ := json.Marshal(answer)
-			_, err := fmt.Fprintf(w, "data: %s\n\n", b)
-			return err
-		}
-		err := send([]practiceChoice{{Delta: &practiceMessage{Role: "assistant"}}}, nil)
-		for _, word := range words {
-			if err == nil && req.Context().Err() == nil {
-				err = send([]practiceChoice{{Delta: &practiceMessage{Content: word}}}, nil)
+		var text bytes.Buffer
+		for step := range call.Steps(reply) {
+			text.Reset()
+			for _, e := range step.Events {
+				text.WriteString(e.Text("\n"))
+			}
+			err := req.Context().Err()
+			if err == nil {
+				_, err = w.Write(text.Bytes())
+			}
+			if err != nil {
+				_ = w.CloseWithError(err)
+				return
 			}
 		}
-		err = errors.Join(err, req.Context().Err(), send([]practiceChoice{{Delta: &practiceMessage{}, Finish: &finish}}, nil))
-		if withUsage {
-			err = errors.Join(err, send([]practiceChoice{}, &usage))
-		}
-		_, last := io.WriteString(w, "data: [DONE]\n\n")
-		_ = w.CloseWithError(errors.Join(err, last))
+		_ = w.Close()
 	}()
 	return answerWith(req, http.StatusOK, "text/event-stream", r)
 }
 
-func practiceModels(req *http.Request) *http.Response {
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		OwnedBy string `json:"owned_by"`
-	}
-	list := struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{Object: "list"}
-	for _, m := range PracticeModels {
-		list.Data = append(list.Data, model{m, "model", "practice"})
-	}
-	b, _ := json.Marshal(list)
-	return jsonAnswer(req, http.StatusOK, b)
-}
-
-func practiceError(message string) []byte {
-	return fmt.Appendf(nil, `{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":null}}`, message)
-}
-
-func rawBytes(raw []json.RawMessage) (out [][]byte) {
-	for _, r := range raw {
-		out = append(out, r)
-	}
-	return out
-}
-
-func jsonAnswer(req *http.Request, status int, body []byte) *http.Response {
-	return answerWith(req, status, "application/json", io.NopCloser(bytes.NewReader(body)))
+func practiceAnswer(req *http.Request, status int, body string) *http.Response {
+	return answerWith(req, status, "application/json", io.NopCloser(strings.NewReader(body)))
 }
 
 func answerWith(req *http.Request, status int, contentType string, body io.ReadCloser) *http.Response {

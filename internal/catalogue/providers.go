@@ -1,5 +1,7 @@
 package catalogue
 
+import "slices"
+
 // What speaks OpenAI's form may have all of its routes; of a server that the
 // tenant names, only the server knows.
 var everyOpenAI = []string{
@@ -85,6 +87,6 @@ var providers = []Provider{
 	},
 	{
 		Slug: "practice", Name: "Practice provider", Zone: "UTC", Practice: true,
-		Form: OpenAI, Auth: AuthBearer, routes: []string{RouteChat},
+		Form: OpenAI, Auth: AuthBearer, routes: slices.Concat(everyOpenAI, everyAnthropic),
 	},
 }
