@@ -68,6 +68,27 @@ func hex4(s []byte) (r rune) {
 	return r
 }
 
+// loose is a string's text, or the JSON of anything else but null: some
+// providers write a tool's arguments as an object.
+type loose string
+
+// UnmarshalJSONFrom reads any value.
+func (l *loose) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch v.Kind() {
+	case '"':
+		*l = loose(text(v))
+	case 'n':
+		*l = ""
+	default:
+		*l = loose(v)
+	}
+	return nil
+}
+
 // raw is a value's text, or nothing for null.
 type raw []byte
 

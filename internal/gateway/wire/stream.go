@@ -47,6 +47,12 @@ type translator interface {
 func NewStream(from, to Form, o StreamOptions) *Stream {
 	s := &Stream{form: from, o: o, choices: map[place]bool{}}
 	s.o.Choices = max(o.Choices, 1)
+	switch {
+	case from == Messages && to == Chat:
+		s.translate = &chatWriter{o: s.o, blocks: map[int]*claudeStreamBlock{}}
+	case from == Chat && to == Messages:
+		s.translate = &messagesWriter{o: s.o, calls: map[int]*segment{}}
+	}
 	return s
 }
 
