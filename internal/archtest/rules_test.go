@@ -25,12 +25,12 @@ var mayImport = map[string][]string{
 	"internal/queue":    {},
 	"internal/limits":   {},
 
-	"internal/catalogue":       {"internal/outbound", "internal/keyring"},
+	"internal/catalogue":       {"internal/outbound", "internal/keyring", "internal/postgres", "internal/limits"},
 	"internal/catalogue/mimic": {},
 	"internal/tenants":         {"internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue", "internal/outbound"},
 	"internal/usage":           {"internal/postgres", "internal/queue", "internal/limits"},
 	"internal/billing":         {"internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
-	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
+	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
 	"internal/notify":          {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
 	"internal/verdict": {"internal/limits"},

@@ -108,6 +108,8 @@ func (d *Directory) forget(c change) bool {
 		d.routes.Drop(c.tenant)
 	case "alias":
 		d.aliases.Drop(c.tenant)
+	case "catalogue":
+		d.books.Drop(c.tenant)
 	default:
 		return false
 	}

@@ -47,6 +47,12 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 		fmt.Sprintf("insert into pools (tenant_id, pool_id, provider, name, created_at) values ('%s', gen_random_uuid(), 'practice', 'P', now())", r.tenant),
 		fmt.Sprintf("insert into model_aliases (tenant_id, alias_id, name, created_at) values ('%[1]s', '%[1]s', 'fast', now())", r.tenant),
 		fmt.Sprintf("insert into alias_candidates (tenant_id, alias_id, position, model, priority, weight) values ('%[1]s', '%[1]s', 0, 'm', 1, 1)", r.tenant),
+		fmt.Sprintf(`insert into catalogue_models (tenant_id, provider, model, context, max_output, default_output, input, tools, valid_from, source)
+			values ('%s', 'custom', 'm', 0, 0, 0, '{}', false, now(), 's')`, r.tenant),
+		fmt.Sprintf(`insert into catalogue_limits (tenant_id, provider, model, tier, dimension, win, amount, cached_input, valid_from, source)
+			values ('%s', 'custom', '*', 't', 'requests', 'minute', 1, 'counted', now(), 's')`, r.tenant),
+		fmt.Sprintf(`insert into catalogue_prices (tenant_id, provider, model, class, above, micros_per_million, currency, valid_from, source)
+			values ('%s', 'custom', 'm', 'input', 0, 1, 'USD', now(), 's')`, r.tenant),
 		"alter table limits disable trigger frozen",
 		"alter table plan_prices disable trigger frozen",
 		fmt.Sprintf(`insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million)
@@ -61,7 +67,7 @@ func TestNoWriterCanForgetToNoteAChange(t *testing.T) {
 	changes := func() int {
 		return rowsOf[int](t, conn, "select count(*)::int from config_changes where tenant_id = $1", r.tenant)[0]
 	}
-	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys", "provider_health", "learned_limits", "model_streaks", "pools", "model_aliases", "alias_candidates"} {
+	for _, table := range []string{"tenants", "customers", "api_keys", "limits", "subscriptions", "plans", "plan_versions", "plan_prices", "provider_keys", "data_keys", "provider_health", "learned_limits", "model_streaks", "pools", "model_aliases", "alias_candidates", "catalogue_models", "catalogue_limits", "catalogue_prices"} {
 		for _, column := range rowsOf[string](t, conn, "select column_name::text from information_schema.columns where table_name = $1", table) {
 			before := changes()
 			tag, err := conn.Exec(t.Context(), fmt.Sprintf("update %[1]s set %[2]s = %[2]s where tenant_id = $1", table, column), r.tenant)

@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/billing"
 	"weir/internal/cache"
+	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/postgres"
@@ -52,6 +53,7 @@ type Directory struct {
 	terms   *cache.Cache[ref, *terms]
 	routes  *cache.Cache[uuid.UUID, []tenants.Route]
 	aliases *cache.Cache[uuid.UUID, map[string]tenants.Alias]
+	books   *cache.Cache[uuid.UUID, *catalogue.Book]
 
 	following sync.Mutex // one looks for changes at a time
 	seen      position
@@ -88,6 +90,9 @@ func NewDirectory(db *postgres.DB, t *tenants.Service, b *billing.Service, token
 	d.routes = cache.New(remembered[[]tenants.Route](d, mostTenants), t.Routes)
 	d.aliases = cache.New(remembered[map[string]tenants.Alias](d, mostTenants), func(ctx context.Context, tenant uuid.UUID) (map[string]tenants.Alias, error) {
 		return readAliases(ctx, t, tenant)
+	})
+	d.books = cache.New(remembered[*catalogue.Book](d, mostTenants), func(ctx context.Context, id uuid.UUID) (*catalogue.Book, error) {
+		return catalogue.BookOf(ctx, db, id)
 	})
 	return d
 }
@@ -241,4 +246,10 @@ func (d *Directory) Aliases(ctx context.Context, tenant uuid.UUID) (map[string]t
 func (d *Directory) RoutesChanged(tenant uuid.UUID) {
 	d.routes.Renew(tenant)
 	d.aliases.Renew(tenant)
+}
+
+// Book is what the catalogue says to a tenant: models, published limits, and
+// what providers charge.
+func (d *Directory) Book(ctx context.Context, tenant uuid.UUID) (*catalogue.Book, error) {
+	return d.books.Get(ctx, tenant)
 }

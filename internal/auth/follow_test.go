@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -83,7 +84,8 @@ type holds struct {
 	Contract billing.Contract
 	Routes   []tenants.Route
 	Aliases  map[string]tenants.Alias
-	Codes    [4]string
+	Cost     string // of a million tokens of one model
+	Codes    [5]string
 }
 
 func (r replicas) ask(d *auth.Directory) (h holds) {
@@ -93,11 +95,16 @@ func (r replicas) ask(d *auth.Directory) (h holds) {
 		}
 		return fault.Of(err).Code
 	}
-	var errs [4]error
+	var errs [5]error
 	h.Caller, errs[0] = d.Caller(r.t.Context(), r.key.Secret, "192.0.2.1")
 	h.Contract, errs[1] = d.Contract(r.t.Context(), r.tenant, r.customer.ID)
 	h.Routes, errs[2] = d.Routes(r.t.Context(), r.tenant)
 	h.Aliases, errs[3] = d.Aliases(r.t.Context(), r.tenant)
+	var book *catalogue.Book
+	if book, errs[4] = d.Book(r.t.Context(), r.tenant); errs[4] == nil {
+		cost, currency, _ := book.Costs.Of("custom", "m", r.clock.now(), limits.Tokens{Input: 1_000_000}, 1)
+		h.Cost = cost.Decimal() + " " + currency
+	}
 	for i, err := range errs {
 		h.Codes[i] = code(err)
 	}
@@ -165,6 +172,11 @@ func TestEveryChangeIsSeenByEveryReplicaThatLookedAndOnlyItsPartIsReadAgain(t *t
 		{"the tenant's zone changes", func() {
 			zone := "Pacific/Auckland"
 			try(r.tenants.Change(t.Context(), r.tenant, tenants.TenantChange{Zone: &zone}))(t)
+		}, 1},
+		{"a price is imported", func() {
+			try(catalogue.New(r.db.App, tenants.Audit).Import(t.Context(), r.tenant, catalogue.KindPrices, catalogue.Import{
+				CSV: "provider,model,class,above,micros_per_million,currency,valid_from,source\ncustom,m,input,0,1500000,EUR,2026-01-01,x\n",
+			}))(t)
 		}, 1},
 		{"a provider key comes", func() {
 			provider = uuid.New()
@@ -343,7 +355,7 @@ func TestWhoSleptOrMetAnotherServerReliesOnNothing(t *testing.T) {
 		r.catchUp(d)
 		r.clock.advance(time.Second)
 		r.ask(d)
-		if n := d.Reads() - before; n != 6 { // all but the secret, which never changes
+		if n := d.Reads() - before; n != 7 { // all but the secret, which never changes
 			t.Errorf("%s: %d parts read again", name, n)
 		}
 	}

@@ -44,7 +44,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
+		Limits: a.engine, Reports: reports, Catalogue: catalogue.New(a.db, tenants.Audit), CursorKey: cursorKey, Tokens: tokens, Now: a.now,
 	})
 	if err != nil {
 		return nil, err

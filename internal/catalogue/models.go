@@ -45,7 +45,7 @@ func (c *Client) Models(ctx context.Context, e Endpoint) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		page, err := readModels(body)
+		page, err := modelPage(body)
 		if err != nil {
 			return nil, fault.New(fault.Upstream, "provider_check_failed", "The provider's list of models could not be read.").Because(fmt.Errorf("decode models: %w", err))
 		}
@@ -98,7 +98,7 @@ type modelList struct {
 	LastID  string `json:"last_id"`
 }
 
-func readModels(body []byte) (list modelList, err error) {
+func modelPage(body []byte) (list modelList, err error) {
 	if strings.HasPrefix(strings.TrimSpace(string(body[:min(len(body), 64)])), "[") {
 		return list, json.Unmarshal(body, &list.Data)
 	}

@@ -70,6 +70,14 @@ var providers = []Provider{
 		routes: []string{RouteChat, RouteCompletions, RouteResponses, RouteEmbeddings, RouteImages, RouteSpeech, RouteTranscriptions},
 	},
 	{
+		Slug: "nvidia", Name: "NVIDIA NIM", BaseURL: "https://integrate.api.nvidia.com/v1", Zone: "UTC", NeedsSecret: true,
+		Form: OpenAI, Auth: AuthBearer, FailuresCount: true, PoolsKeys: true, host: "integrate.api.nvidia.com", routes: []string{RouteChat, RouteCompletions, RouteEmbeddings},
+	},
+	{
+		Slug: "modelscope", Name: "ModelScope", BaseURL: "https://api-inference.modelscope.cn/v1", Zone: "UTC", NeedsSecret: true,
+		Form: OpenAI, Auth: AuthBearer, FailuresCount: true, PoolsKeys: true, host: "api-inference.modelscope.cn", routes: []string{RouteChat},
+	},
+	{
 		Slug: "ollama", Name: "Ollama", Zone: "UTC", NeedsBaseURL: true,
 		Form: OpenAI, Auth: AuthBearer, routes: everyOpenAI,
 	},

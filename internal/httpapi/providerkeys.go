@@ -11,7 +11,7 @@ import (
 )
 
 type providerKeyBody struct {
-	Provider string      `json:"provider" required:"true" enum:"openai,anthropic,google,groq,openrouter,mistral,cerebras,deepseek,together,xai,azure-openai,ollama,vllm,custom,custom-anthropic,practice" description:"practice is a simulated provider inside this installation that needs no key"`
+	Provider string      `json:"provider" required:"true" enum:"openai,anthropic,google,groq,openrouter,mistral,cerebras,deepseek,together,xai,azure-openai,nvidia,modelscope,ollama,vllm,custom,custom-anthropic,practice" description:"practice is a simulated provider inside this installation that needs no key"`
 	Name     string      `json:"name" required:"true"`
 	Secret   string      `json:"secret,omitempty" description:"The provider's key. Sealed at once, never readable again"`
 	BaseURL  string      `json:"base_url,omitempty" description:"Needed for azure-openai, ollama, vllm and the custom ones; https on port 443 of a public address" example:"https://llm.example.com/v1"`

@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/catalogue"
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -31,6 +32,7 @@ type Deps struct {
 	Meter     *usage.Meter
 	Limits    Live
 	Reports   *usage.Reports
+	Catalogue *catalogue.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
@@ -52,6 +54,7 @@ type Server struct {
 	meter     *usage.Meter
 	limits    Live
 	reports   *usage.Reports
+	catalogue *catalogue.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
@@ -63,7 +66,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -118,6 +121,7 @@ func endpoints() []endpoint {
 
 		on("POST", "/api/v1/provider-keys", "provider-keys:write", "Add a provider key; it is checked live", 201, addProviderKey).with(`{"provider": "practice", "name": "Practice"}`),
 		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),
+		on("GET", "/api/v1/provider-keys/offers", "provider-keys:read", "List the limits that a provider publishes for each of its tiers, as a key may be given them", 200, listOffers),
 		on("GET", "/api/v1/provider-keys/:id", "provider-keys:read", "Read a provider key", 200, getProviderKey),
 		on("PATCH", "/api/v1/provider-keys/:id", "provider-keys:write", "Change a provider key's name, its limits and its pool", 200, changeProviderKey).with(`{"name": "Main", "limits": [{"dimension": "tokens", "window": "minute", "amount": 800000, "each_model": true}]}`),
 		on("POST", "/api/v1/provider-keys/:id/verify", "provider-keys:write", "Check a provider key live, now", 200, verifyProviderKey),
@@ -139,6 +143,13 @@ func endpoints() []endpoint {
 		on("PATCH", "/api/v1/model-aliases/:id", "model-aliases:write", "Change an alias, everywhere within a second", 200, changeAlias).with(`{"description": "What the chat of our app uses", "sticky": true}`),
 		on("DELETE", "/api/v1/model-aliases/:id", "model-aliases:write", "Forget an alias; its name is the provider's again, or no model", 204, removeAlias),
 		on("GET", "/api/v1/models", "models:read", "List what calls may ask for, by name: who serves it, and whether it can now", 200, listModels),
+
+		on("GET", "/api/v1/catalogue/models", "catalogue:read", "Export the models of the catalogue as CSV", 200, exportSheet(catalogue.KindModels)),
+		on("POST", "/api/v1/catalogue/models", "catalogue:write", "Import models from CSV: all rows or none; a dry run says what would change", 200, importSheet(catalogue.KindModels)).with(`{"csv": "provider,model,context,max_output,default_output,input,tools,valid_from,source\ncustom,llama-local,131072,8192,,text,true,2026-11-01,our own server\n", "dry_run": true}`),
+		on("GET", "/api/v1/catalogue/limits", "catalogue:read", "Export the published limits of the catalogue as CSV", 200, exportSheet(catalogue.KindLimits)),
+		on("POST", "/api/v1/catalogue/limits", "catalogue:write", "Import published limits from CSV: all rows or none; a dry run says what would change", 200, importSheet(catalogue.KindLimits)).with(`{"csv": "provider,model,tier,dimension,window,amount,cached_input,valid_from,valid_to,source\ncustom,*,house,requests,minute,600,counted,2026-11-01,,our own server\n", "dry_run": true}`),
+		on("GET", "/api/v1/catalogue/prices", "catalogue:read", "Export the provider prices of the catalogue as CSV", 200, exportSheet(catalogue.KindPrices)),
+		on("POST", "/api/v1/catalogue/prices", "catalogue:write", "Import provider prices from CSV: all rows or none; a dry run says what would change", 200, importSheet(catalogue.KindPrices)).with(`{"csv": "provider,model,class,above,micros_per_million,currency,valid_from,source\ncustom,llama-local,output,0,150000,EUR,2026-11-01,our own server\n", "dry_run": true}`),
 
 		on("POST", "/api/v1/plans", "plans:write", "Make a plan with a first draft version", 201, addPlan).with(examplePlan),
 		on("GET", "/api/v1/plans", "plans:read", "List plans", 200, listPlans),
