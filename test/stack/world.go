@@ -31,6 +31,7 @@ type Price struct {
 type Options struct {
 	Zone          string // of the tenant; "": UTC
 	Upstream      *upstreamtest.Upstream
+	BaseURL       string // of a provider in another process, instead
 	ProviderLimit []Limit
 	Plan          []Limit
 	KeyLimit      []Limit
@@ -54,8 +55,11 @@ func (s *Stack) Setup(t testing.TB, o Options) World {
 	w := s.Tenant(t, o.Zone)
 	provider := providerBody{Provider: "practice", Name: "main", Limits: o.ProviderLimit}
 	if o.Upstream != nil {
+		o.BaseURL = o.Upstream.URL
+	}
+	if o.BaseURL != "" {
 		w.ProviderSecret = "sk-test-" + w.Tenant
-		provider.Provider, provider.Secret, provider.BaseURL = "custom", w.ProviderSecret, o.Upstream.URL
+		provider.Provider, provider.Secret, provider.BaseURL = "custom", w.ProviderSecret, o.BaseURL
 	}
 	a := s.Want(t, 201, "POST", "/api/v1/provider-keys", w.ManagementKey, provider)
 	if a.Text("status") != "active" {
