@@ -113,7 +113,8 @@ func (p *parts) bytes(model string) (body []byte, contentType string, err error)
 		}
 		_, _ = out.Write(x.body) // to memory
 	}
-	return b.Bytes(), w.FormDataContentType(), w.Close()
+	err = w.Close()
+	return b.Bytes(), w.FormDataContentType(), err
 }
 
 // headers are what a provider needs of a part's own.

@@ -155,6 +155,15 @@ func (f *flow) streamed() limits.Tokens {
 	return f.x.call.tokens(limits.Tokens{Input: f.x.estimate.Tokens.Input, Output: max(pieces, (bytes+3)/4)})
 }
 
+// sofar is what a stream of Anthropic's form stated at its beginning, with the
+// output as far as it came: that is stated at the end only.
+func (f *flow) sofar(t limits.Tokens) limits.Tokens {
+	if out := f.streamed().Output; out > t.Output+t.Reasoning {
+		t.Output = out - t.Reasoning
+	}
+	return t
+}
+
 func (f *flow) note() {
 	now := f.x.s.Now()
 	if now.Sub(f.checkpoint) < checkpointEvery {
@@ -180,8 +189,14 @@ func (f *flow) end(err error) {
 	pieces, _ := f.stream.Streamed()
 	r := usage.Result{Outcome: usage.OK}
 	r.Tokens, r.Estimated = f.stream.Usage()
+	if r.Estimated == "" && !complete && f.x.at.in == wire.Messages {
+		r.Tokens, r.Estimated = f.sofar(r.Tokens), "stream_cut"
+		if gone {
+			r.Estimated = "client_gone"
+		}
+	}
 	switch {
-	case r.Estimated == "":
+	case r.Estimated == "" || r.Tokens != (limits.Tokens{}):
 	case f.x.call.form.media:
 		r.Estimated = "" // it states none: a request is all there is
 	case failed && pieces == 0:

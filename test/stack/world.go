@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ type Options struct {
 	Zone          string // of the tenant; "": UTC
 	Upstream      *upstreamtest.Upstream
 	BaseURL       string // of a provider in another process, instead
+	Provider      string // its slug; "": custom
 	ProviderLimit []Limit
 	Plan          []Limit
 	KeyLimit      []Limit
@@ -59,7 +61,7 @@ func (s *Stack) Setup(t testing.TB, o Options) World {
 	}
 	if o.BaseURL != "" {
 		w.ProviderSecret = "sk-test-" + w.Tenant
-		provider.Provider, provider.Secret, provider.BaseURL = "custom", w.ProviderSecret, o.BaseURL
+		provider.Provider, provider.Secret, provider.BaseURL = cmp.Or(o.Provider, "custom"), w.ProviderSecret, o.BaseURL
 	}
 	a := s.Want(t, 201, "POST", "/api/v1/provider-keys", w.ManagementKey, provider)
 	if a.Text("status") != "active" {
