@@ -38,6 +38,7 @@ type ProviderKey struct {
 	Fingerprint  string
 	Status       Status
 	StatusReason string
+	Tier         string // of the account at the provider, as the tenant says; "": not said
 	Zone         string // in which the provider's day ends, as it was last corrected
 	PastZones    []limits.PastZone
 	Models       []string
@@ -67,6 +68,7 @@ type NewProviderKey struct {
 	Limits   []limits.Limit
 	Zone     string    // IANA, in which its days end; "": as the catalogue says
 	Pool     uuid.UUID // zero: none
+	Tier     string    // of the account at the provider; "": not known
 }
 
 // AddProviderKey checks the key live and stores it, sealed. A key that the
@@ -78,7 +80,7 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 		return ProviderKey{}, err
 	}
 	k := ProviderKey{
-		ID: id.New(), Provider: p.Slug, Name: n.Name, BaseURL: n.BaseURL, Zone: p.Zone, Models: n.Models, ModelsListed: n.Models != nil,
+		ID: id.New(), Provider: p.Slug, Name: n.Name, BaseURL: n.BaseURL, Tier: n.Tier, Zone: p.Zone, Models: n.Models, ModelsListed: n.Models != nil,
 		Last4: n.Secret.Last4(), CreatedAt: s.now().UTC().Truncate(time.Microsecond),
 	}
 	if zone := catalogue.QuirksOf(n.BaseURL).Zone; zone != "" {
@@ -105,10 +107,10 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 func insertProviderKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k *ProviderKey, sealed []byte, list []limits.Limit) error {
 	_, err := tx.Exec(ctx, `
 		insert into provider_keys (tenant_id, provider_key_id, provider, name, base_url, sealed_secret, last4, fingerprint,
-		                           status, status_reason, zone, models, models_listed, created_at, verified_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		                           status, status_reason, zone, models, models_listed, created_at, verified_at, tier)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, k.ID, k.Provider, k.Name, k.BaseURL, sealed, k.Last4, k.Fingerprint,
-		string(k.Status), k.StatusReason, k.Zone, k.Models, k.ModelsListed, k.CreatedAt, k.VerifiedAt)
+		string(k.Status), k.StatusReason, k.Zone, k.Models, k.ModelsListed, k.CreatedAt, k.VerifiedAt, k.Tier)
 	if err != nil {
 		return err
 	}
@@ -158,6 +160,7 @@ func (s *Service) checkProviderKey(n NewProviderKey) (catalogue.Provider, NewPro
 		wrong = append(wrong, fault.Field{Pointer: "/base_url", Code: "required", Message: p.Name + " needs its base URL, such as " + p.ExampleURL() + "."})
 	}
 	wrong = append(wrong, checkSecret(n.Secret)...)
+	wrong = append(wrong, checkTier(n.Tier)...)
 	for i := range n.Limits {
 		n.Limits[i] = limits.Default(n.Limits[i])
 	}
@@ -186,6 +189,13 @@ func checkSecret(s keyring.Secret) []fault.Field {
 		return []fault.Field{{Pointer: "/secret", Code: "bad_characters", Message: "A provider key is printable ASCII without spaces, at most 4,096 characters."}}
 	}
 	return nil
+}
+
+func checkTier(tier string) []fault.Field {
+	if len(tier) > 60 {
+		return []fault.Field{{Pointer: "/tier", Code: "too_long", Message: "A tier has at most 60 characters."}}
+	}
+	return CheckText("/tier", tier)
 }
 
 func checkModels(models []string) (wrong []fault.Field) {

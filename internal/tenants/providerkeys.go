@@ -16,12 +16,12 @@ import (
 )
 
 const providerKeyColumns = `provider_key_id, provider, name, base_url, last4, fingerprint, status, status_reason, zone,
-	models, models_listed, created_at, verified_at, past_zones, pool_id`
+	models, models_listed, created_at, verified_at, past_zones, pool_id, tier`
 
 func scanProviderKey(row pgx.CollectableRow) (k ProviderKey, err error) {
 	var pool *uuid.UUID
 	err = row.Scan(&k.ID, &k.Provider, &k.Name, &k.BaseURL, &k.Last4, &k.Fingerprint, &k.Status, &k.StatusReason, &k.Zone,
-		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt, &k.PastZones, &pool)
+		&k.Models, &k.ModelsListed, &k.CreatedAt, &k.VerifiedAt, &k.PastZones, &pool, &k.Tier)
 	if pool != nil {
 		k.Pool.ID = *pool
 	}
@@ -104,25 +104,32 @@ func placeAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []ProviderK
 	return err
 }
 
-// VerifyProviderKey asks the provider again and stores what it said.
+// VerifyProviderKey asks the provider again and stores what it said. A key that
+// is switched off stays so.
 func (s *Service) VerifyProviderKey(ctx context.Context, tenant, key uuid.UUID) (ProviderKey, error) {
 	k, e, err := s.Endpoint(ctx, tenant, key)
 	if err != nil {
 		return k, err
 	}
-	k = s.verified(ctx, k, e)
+	said := s.verified(ctx, k, e)
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			update provider_keys set status = $3, status_reason = $4, models = $5, verified_at = $6
-			where tenant_id = $1 and provider_key_id = $2 and removed_at is null`,
-			tenant, key, string(k.Status), k.StatusReason, k.Models, k.VerifiedAt)
+		tag, err := tx.Exec(ctx, `
+			update provider_keys set status = case when status = 'disabled' then status else $3 end, status_reason = $4, models = $5, verified_at = $6
+			where tenant_id = $1 and provider_key_id = $2 and removed_at is null and fingerprint = $7 and base_url = $8`,
+			tenant, key, string(said.Status), said.StatusReason, said.Models, said.VerifiedAt, k.Fingerprint, k.BaseURL)
 		if err != nil {
 			return err
 		}
-		if err := checked(ctx, tx, tenant, k); err != nil {
-			return err
+		if tag.RowsAffected() == 1 { // else it has another secret by now, or is gone
+			if err := checked(ctx, tx, tenant, said); err != nil {
+				return err
+			}
+			if err := Audit(ctx, tx, tenant, "provider_key.verified", id.ProviderKey.Format(key), map[string]string{"status": string(said.Status)}); err != nil {
+				return err
+			}
 		}
-		return Audit(ctx, tx, tenant, "provider_key.verified", id.ProviderKey.Format(key), map[string]string{"status": string(k.Status)})
+		k, err = readProviderKey(ctx, tx, tenant, key)
+		return err
 	})
 	return k, err
 }
