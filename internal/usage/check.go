@@ -79,7 +79,7 @@ func (e *Event) countsMakeSense() bool {
 			return false
 		}
 	}
-	return within(e.Units, maxAmount) && within(e.Requests, 1) && e.Refused <= maxTokens &&
+	return within(e.Units, maxAmount) && e.Guess >= 0 && e.Guess <= maxTokens && within(e.Requests, 1) && e.Refused <= maxTokens &&
 		len(e.Charges) <= maxEntries && len(e.Attempts) <= maxEntries && len(e.Tags) <= maxEntries && len(e.Prices) <= maxEntries
 }
 

@@ -66,6 +66,7 @@ type Event struct {
 	Units     int64         `json:"units,omitzero"`
 	Estimated string        `json:"estimated,omitzero"` // why the tokens are estimated, or ""
 	Estimate  limits.Cost   `json:"estimate"`           // what was reserved
+	Guess     int64         `json:"guess,omitzero"`     // of its input, before what was learned corrected it; 0: none was made
 
 	Attempts []Attempt       `json:"attempts,omitzero"`
 	Charges  []limits.Charge `json:"charges,omitzero"` // of calendar ledgers, every scope

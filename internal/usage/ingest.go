@@ -39,7 +39,7 @@ func (w *Worker) ensureDays(ctx context.Context, b batch) error {
 }
 
 // commit is the one transaction. All workers lock rows in the same order:
-// events by id, the rollups and caps by key, letters by id, the mark last.
+// events by id, the rollups, caps and estimates by key, letters by id, the mark last.
 func (w *Worker) commit(ctx context.Context, b batch) error {
 	return w.db.Tx(ctx, func(tx pgx.Tx) error {
 		stored, err := insertEvents(ctx, tx, b.items)
@@ -52,8 +52,14 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		}
 		letters := slices.Concat(b.letters, conflicts)
 		sortLetters(letters)
+		fresh := newOnes(b.items, stored)
+		learned := lessons(fresh)
+		if err := w.classes.seat(ctx, tx, learned); err != nil {
+			return err
+		}
 		var rest pgx.Batch
-		queueRollups(&rest, newOnes(b.items, stored))
+		queueRollups(&rest, fresh)
+		queueLessons(&rest, learned)
 		queueLetters(&rest, letters, b.message)
 		queueMark(&rest, b)
 		if rest.Len() > 0 {

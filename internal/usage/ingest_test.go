@@ -383,7 +383,7 @@ func TestTenantsSeeTheirOwnUsageOnlyAndWriteNone(t *testing.T) {
 	mine, theirs := id.New(), id.New()
 	b.ingest(s.run(t, call(mine, time.Now())))
 	b.ingest(s.run(t, call(theirs, time.Now()), call(theirs, time.Now())))
-	for _, table := range []string{"usage_events", "usage_minute", "usage_quarter", "usage_day", "cap_totals"} {
+	for _, table := range []string{"usage_events", "usage_minute", "usage_quarter", "usage_day", "cap_totals", "usage_estimates"} {
 		must(t, b.App.WithTenant(t.Context(), mine, func(tx pgx.Tx) error {
 			var all, own int
 			err := tx.QueryRow(t.Context(), "select count(*), count(*) filter (where tenant_id = $1) from "+table, mine).Scan(&all, &own)

@@ -17,6 +17,7 @@ type detail struct {
 	Stream       bool            `json:"stream,omitzero"`
 	SelfReported bool            `json:"self_reported,omitzero"`
 	Estimate     limits.Cost     `json:"estimate"`
+	Guess        int64           `json:"guess,omitzero"`
 	Attempts     []Attempt       `json:"attempts,omitzero"`
 	Charges      []limits.Charge `json:"charges,omitzero"`
 	Refusal      *Refusal        `json:"refusal,omitzero"`
@@ -40,7 +41,7 @@ type columns struct {
 
 func (c *columns) add(it *item) error {
 	e := &it.event
-	d, err := encode(detail{e.Stream, e.SelfReported, e.Estimate, e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled})
+	d, err := encode(detail{e.Stream, e.SelfReported, e.Estimate, e.Guess, e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled})
 	if err != nil {
 		return err
 	}

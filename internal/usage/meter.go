@@ -80,6 +80,7 @@ type Call struct {
 	Plan                                []*limits.Set
 	Candidates                          []limits.Candidate
 	Estimate                            limits.Cost
+	Guess                               int64 // of the input, before what was learned corrected it
 	TTL                                 time.Duration
 	MaxWait                             time.Duration // for room, instead of a refusal
 	RouteWait                           time.Duration // of it, for a candidate's; 0: all of it
@@ -191,7 +192,7 @@ func (c Call) event(d limits.Decision) Event {
 		Version: version, RequestID: c.RequestID, Tenant: c.Tenant, Customer: c.Customer, Subscription: c.Subscription,
 		PlanVersion: c.PlanVersion, Key: c.Key, Counter: c.Counter, EndUser: c.EndUser, Tags: c.Tags,
 		ModelAsked: c.Model, Kind: c.Kind, Stream: c.Stream, StartedAt: at, EndedAt: at, LocalDay: day,
-		Estimate: c.Estimate, Currency: c.Currency, Test: c.Test,
+		Estimate: c.Estimate, Guess: c.Guess, Currency: c.Currency, Test: c.Test,
 	}
 }
 

@@ -60,7 +60,29 @@ var checks = []check{
 			select row(tenant_id, ledger, window_start)::text as k, row(used, used_pico)::text as v
 			from cap_totals where window_start >= $1 and window_start < $2
 		)` + compare},
+	{"usage_estimates", `
+		with again as (
+			select row(tenant_id, counter_id, day_utc)::text as k,
+			       row(count(*), sum(` + reservedInput + `), sum(` + reservedOutput + `), sum(input_tokens + cached_input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens),
+			           count(*) filter (where guess > 0), sum(guess), sum((input_tokens + cached_input_tokens + cache_write_tokens) * (guess > 0)::int))::text as v
+			from (select *, coalesce((detail ->> 'guess')::bigint, 0) as guess, detail -> 'estimate' -> 'tokens' as reserved from usage_events) e
+			where day_utc >= $1::date and day_utc < $2::date and outcome = 'ok' and estimated = '' and kind <> 'decision'
+			  and counter_id is not null and model_asked <> '' and detail -> 'self_reported' is null
+			group by tenant_id, counter_id, day_utc
+		), booked as (
+			select row(tenant_id, counter_id, day_utc)::text as k,
+			       row(sum(calls), sum(reserved_input_tokens), sum(reserved_output_tokens), sum(input_tokens), sum(output_tokens),
+			           sum(guesses), sum(guessed_tokens), sum(guessed_input_tokens))::text as v
+			from usage_estimates where day_utc >= $1::date and day_utc < $2::date
+			group by tenant_id, counter_id, day_utc
+		)` + compare},
 }
+
+// What was reserved of each side.
+const (
+	reservedInput  = "(reserved ->> 'input_tokens')::bigint + (reserved ->> 'cached_input_tokens')::bigint + (reserved ->> 'cache_write_tokens')::bigint"
+	reservedOutput = "(reserved ->> 'output_tokens')::bigint + (reserved ->> 'reasoning_tokens')::bigint"
+)
 
 // A day of admission may begin a while before the instant of admission, so a
 // window of events is read around the window of buckets.

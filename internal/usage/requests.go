@@ -146,7 +146,7 @@ func scanEvent(row pgx.CollectableRow) (Event, error) {
 		e.Cost = new(money.Pico)
 		err = errors.Join(err, e.Cost.UnmarshalText([]byte(*cost)))
 	}
-	e.Stream, e.SelfReported, e.Estimate = d.Stream, d.SelfReported, d.Estimate
+	e.Stream, e.SelfReported, e.Estimate, e.Guess = d.Stream, d.SelfReported, d.Estimate, d.Guess
 	e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled = d.Attempts, d.Charges, d.Refusal, d.Prices, d.Unsettled, d.Settled
 	return e, err
 }

@@ -22,6 +22,8 @@ type Worker struct {
 	o    WorkerOptions
 	days sync.Map // partitions known to exist, by day
 
+	classes classes
+
 	beforeCommit, beforeAck func() // where tests kill the process
 }
 
