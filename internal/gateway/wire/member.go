@@ -75,14 +75,14 @@ var lenientText = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.A
 // at is a pointer to a place in a list.
 func at(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
 
-// object is a JSON object out of a string; what is none stands in one as
-// invalid_json, so that nothing of it is lost.
+// object is a JSON object out of a string; what is none, or is ambiguous, stands
+// in one as invalid_json, so that nothing of it is lost.
 func object(arguments string) (jsontext.Value, error) {
 	v := jsontext.Value(bytes.TrimSpace([]byte(arguments)))
 	if len(v) == 0 {
 		return jsontext.Value("{}"), nil
 	}
-	if v.Kind() == '{' && v.IsValid(lenientText...) {
+	if v.Kind() == '{' && v.IsValid(jsontext.AllowInvalidUTF8(true)) {
 		return v, nil
 	}
 	return encode(struct {

@@ -103,6 +103,9 @@ func (s *Stream) noteChunk(data []byte) (pass bool) {
 	c := &s.chunk
 	*c = chunk{Choices: c.Choices[:0]}
 	if json.Unmarshal(data, c, lenient) != nil {
+		if a := ReadAnswer(s.form, data); a.Error != nil {
+			s.fail(a.Error) // in a list, as Gemini writes it
+		}
 		return true
 	}
 	var text int64
@@ -149,8 +152,9 @@ func (s *Stream) noteClaude(data []byte) {
 }
 
 func (s *Stream) noteTyped(data []byte) {
-	var v typedEvent
-	if json.Unmarshal(data, &v, lenient) != nil {
+	v := &s.typed
+	*v = typedEvent{}
+	if json.Unmarshal(data, v, lenient) != nil {
 		return
 	}
 	name := string(v.Type)

@@ -33,6 +33,7 @@ type Stream struct {
 	failure   []byte
 	chunk     chunk
 	event     claudeEvent
+	typed     typedEvent
 }
 
 // translator makes a client's events of a provider's.

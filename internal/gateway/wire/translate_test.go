@@ -49,8 +49,7 @@ func same(t *testing.T, name string, want, got []byte) {
 	}
 }
 
-func parse(t testing.TB, body []byte) *jsonbody.Object {
-	t.Helper()
+func parse(t interface{ Fatalf(string, ...any) }, body []byte) *jsonbody.Object {
 	o, err := jsonbody.ParseObject(body)
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
