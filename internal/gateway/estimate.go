@@ -17,30 +17,28 @@ const (
 	defaultOutput = 1024 // where nothing states or limits the output
 )
 
-// learned is what earlier calls of a key and model showed; zeros are not known.
-type learned struct {
-	output int64   // 95 % of answers had at most so many tokens
-	factor float64 // by which a guess of the prompt was too low
+// known is what is known of calls before one is made; zeros are not.
+type known struct {
+	factor float64 // by which guesses of prompts were too low
+	p95    int64   // 95 % of earlier answers had at most so many tokens
+	usual  int64   // the model's output where a call states no ceiling
+	most   int64   // the model can write
 }
 
 // estimate is what a call is expected to take: its prompt by a guess over the
 // text, corrected by what earlier calls showed, and an output allowance that a
 // small plan can still hold. The guess is what it was before the correction.
-func (call *call) estimate(plan []limits.Limit, l learned) (c limits.Cost, guess int64) {
+func (call *call) estimate(plan []limits.Limit, k known) (c limits.Cost, guess int64) {
 	c.Requests = 1
 	if call.form.media {
 		return c, 0
 	}
 	guess = call.guess()
 	c.Tokens.Input = guess
-	if l.factor > 0 {
-		c.Tokens.Input = min(int64(math.Ceil(float64(guess)*l.factor)), maxOutputTokens)
+	if k.factor > 0 {
+		c.Tokens.Input = min(int64(math.Ceil(float64(guess)*k.factor)), maxOutputTokens)
 	}
-	usual := int64(defaultOutput)
-	if l.output > 0 {
-		usual = min(l.output, maxOutputTokens/call.choices)
-	}
-	c.Tokens.Output = call.allowance(c.Tokens.Input, usual*call.choices, plan)
+	c.Tokens.Output = call.allowance(c.Tokens.Input, k, plan)
 	return c, guess
 }
 
@@ -52,15 +50,20 @@ func (call *call) guess() (n int64) {
 	return min(n, maxOutputTokens)
 }
 
-// allowance is the output to reserve: what the call states, for all its choices;
-// otherwise the smallest of what is usual, a quarter of the tightest token
-// ceiling, and what that ceiling leaves beside the input. So a guess never makes
-// the first call of a small plan impossible.
-func (call *call) allowance(input, usual int64, plan []limits.Limit) int64 {
-	if call.maxOutput >= 0 {
-		return call.maxOutput
+// allowance is the output to reserve: what the call states, for all its choices
+// and no more than the model can write; otherwise the smallest of what is usual,
+// a quarter of the tightest token ceiling, and what that ceiling leaves beside
+// the input. So a guess never makes the first call of a small plan impossible.
+func (call *call) allowance(input int64, k known, plan []limits.Limit) int64 {
+	most := int64(maxOutputTokens)
+	if k.most > 0 {
+		most = min(k.most, maxOutputTokens/call.choices) * call.choices
 	}
-	out := usual
+	if call.maxOutput >= 0 {
+		return min(call.maxOutput, most)
+	}
+	out := min(k.output(), maxOutputTokens/call.choices) * call.choices
+	out = min(out, most)
 	for _, l := range plan {
 		if !l.Applies(call.model) || l.Dimension != limits.DimensionTokens && l.Dimension != limits.DimensionOutputTokens {
 			continue
@@ -72,6 +75,18 @@ func (call *call) allowance(input, usual int64, plan []limits.Limit) int64 {
 		}
 	}
 	return max(out, 0)
+}
+
+// output is what an answer takes where nothing is stated.
+func (k known) output() int64 {
+	out := int64(defaultOutput)
+	if k.usual > 0 {
+		out = k.usual
+	}
+	if k.p95 > 0 {
+		out = min(out, k.p95)
+	}
+	return out
 }
 
 // guessJSON sums a guess over every string in a JSON value.

@@ -12,6 +12,7 @@ import (
 	"weir/internal/billing"
 	"weir/internal/fault"
 	"weir/internal/limits"
+	"weir/internal/money"
 	"weir/internal/usage"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) serve(f *form) func(*caller) error {
 		if to.free, err = call.prepare(to.free); err != nil {
 			return err
 		}
-		estimate, _ := call.estimate(k.limits(), learned{})
+		estimate, _ := call.estimate(k.limits(), s.known(k, to.free[0]))
 		d, err := s.admit(k, usage.Call{
 			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
@@ -64,6 +65,15 @@ func (call *call) candidates(list []candidate) []limits.Candidate {
 		return nil
 	}
 	return candidates(list)
+}
+
+// known is what is known of the calls of a caller to a candidate.
+func (s *Server) known(k *caller, c candidate) (out known) {
+	if book, err := s.Directory.Book(k.ctx, k.who.Tenant.ID); err == nil {
+		m, _ := book.Model(c.Endpoint.Vendor().Slug, c.model, s.Now())
+		out.usual, out.most = m.DefaultOutput, m.MaxOutput
+	}
+	return out
 }
 
 // exchange is one admitted call with its providers, one after the other. It
@@ -228,6 +238,9 @@ func (x *exchange) settle(r usage.Result) {
 		r.Attempts = []usage.Attempt{x.attempted(r.Outcome, r.Tokens)}
 	}
 	r.ModelServed = x.at.model // "" where it was answered here
+	if x.try != nil {
+		r.Cost, r.CostCurrency = x.cost(r.Tokens)
+	}
 	done, err := x.s.Meter.Settle(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, r)
 	if err != nil {
 		x.s.Log.ErrorContext(x.k.ctx, "call not settled", "request_id", x.k.requestID(), "error", err)
@@ -235,6 +248,20 @@ func (x *exchange) settle(r usage.Result) {
 	}
 	x.s.headroom.note(x.at.Key.ID, x.at.model, done.Limits, x.s.Now())
 	x.k.states = x.k.shown(done.Limits)
+}
+
+// cost is what the provider charges for the attempt that runs, by the catalogue;
+// nil where that is not known. The practice provider charges nothing to nobody.
+func (x *exchange) cost(t limits.Tokens) (*money.Pico, string) {
+	book, err := x.s.Directory.Book(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID)
+	if err != nil || x.at.Endpoint.Provider.Practice {
+		return nil, ""
+	}
+	cost, currency, priced := book.Costs.Of(x.at.Endpoint.Vendor().Slug, x.at.model, x.began, t, 1)
+	if !priced {
+		return nil, ""
+	}
+	return &cost, currency
 }
 
 // shown keeps, of the settled states, those that the headers had before: a

@@ -29,7 +29,7 @@ func reserved(t *testing.T, body string, plan []limits.Limit) limits.Tokens {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := call.estimate(plan, learned{})
+	c, _ := call.estimate(plan, known{})
 	return c.Tokens
 }
 

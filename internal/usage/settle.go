@@ -21,6 +21,8 @@ type Result struct {
 	ModelServed  string
 	Attempts     []Attempt // the last one; those before it are Move's
 	SelfReported bool
+	Cost         *money.Pico // what the provider charges; nil: not known
+	CostCurrency string
 	// ProviderStatus is what the caller says that its provider answered; 0: it
 	// does not say. The event has it as its one attempt.
 	ProviderStatus int
@@ -150,6 +152,7 @@ func (c *metered) terminal(o limits.Outcome, r Result, now time.Time) Event {
 	e.EndedAt, e.Outcome, e.Estimated = now.UTC().Truncate(time.Microsecond), r.Outcome, r.Estimated
 	e.Requests, e.Tokens, e.Units = o.Actual.Requests, o.Actual.Tokens, o.Actual.Units
 	e.Charges, e.SelfReported = o.Charges, r.SelfReported
+	e.Cost, e.CostCurrency = r.Cost, r.CostCurrency
 	e = e.served(r)
 	e = e.priced(c.admission.Rates)
 	if o.Late {
