@@ -46,6 +46,7 @@ type API struct {
 	redis     *limits.Redis  // the engine, where it is shared
 	peers     atomic.Int32   // other API processes that live
 	meter     *usage.Meter
+	estimates *usage.Estimates
 	publisher *usage.Publisher
 	used      *auth.LastUsed
 	tenants   *tenants.Service
@@ -179,6 +180,7 @@ func (a *API) work(ctx, work context.Context) error {
 		a.background.Go(func() error { return a.keepSnapshots(running) })
 	}
 	a.background.Go(func() error { return a.used.Run(running) })
+	a.background.Go(func() error { return a.estimates.Run(running) })
 	a.background.Go(func() error { return a.tenants.RunChecks(running, a.log) })
 	if a.redis != nil {
 		a.background.Go(func() error { return a.redis.Run(running) })

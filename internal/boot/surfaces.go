@@ -62,9 +62,10 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	rest.Mount(e)
+	a.estimates = usage.NewEstimates(a.db, a.log, a.now)
 	gateway.New(gateway.Deps{
 		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
-		Timeouts: gateway.DefaultTimeouts, Now: a.now,
+		Estimates: a.estimates, Timeouts: gateway.DefaultTimeouts, Now: a.now,
 	}).Mount(e)
 	pages.Mount(e)
 	a.endPages = pages.End

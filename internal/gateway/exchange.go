@@ -31,14 +31,14 @@ func (s *Server) serve(f *form) func(*caller) error {
 		if to.free, err = call.prepare(to.free); err != nil {
 			return err
 		}
-		estimate, _ := call.estimate(k.limits(), s.known(k, to.free[0]))
+		estimate, guess := call.estimate(k.limits(), s.known(k, to.free[0]))
 		d, err := s.admit(k, usage.Call{
 			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 			Kind: f.kind, Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
 			Test:     to.free[0].Endpoint.Provider.Practice,
 			Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
-			Plan: k.who.Plan(k.contract), Candidates: call.candidates(to.free), Estimate: estimate, TTL: heldFor,
+			Plan: k.who.Plan(k.contract), Candidates: call.candidates(to.free), Estimate: estimate, Guess: guess, TTL: heldFor,
 		})
 		if err != nil {
 			return err
@@ -69,6 +69,7 @@ func (call *call) candidates(list []candidate) []limits.Candidate {
 
 // known is what is known of the calls of a caller to a candidate.
 func (s *Server) known(k *caller, c candidate) (out known) {
+	out.p95, out.factor, _ = s.Estimates.Of(k.who.Tenant.ID, k.who.Key.Counter, k.model)
 	if book, err := s.Directory.Book(k.ctx, k.who.Tenant.ID); err == nil {
 		m, _ := book.Model(c.Endpoint.Vendor().Slug, c.model, s.Now())
 		out.usual, out.most = m.DefaultOutput, m.MaxOutput

@@ -40,6 +40,7 @@ type Deps struct {
 	Meter     *usage.Meter
 	Spool     Checkpointer
 	Limits    Live
+	Estimates *usage.Estimates
 	Timeouts  Timeouts
 	Halt      context.Context // its end cuts the calls that still run
 	Now       func() time.Time
