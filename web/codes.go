@@ -139,7 +139,6 @@ var codeGroups = []codeGroup{
 		{"too_deep", "400", "Objects or lists are nested too deep.", "Send it flatter."},
 		{"not_one_of", "400", "The value is none of those that are taken.", "Use one that the message lists."},
 		{"unknown_value", "400", "The value is none of those that are taken.", "Use one that the message lists."},
-		{"unsupported_parameter", "400", "The call cannot say this: it is not the caller's to say, or the provider that serves the model has no word for it.", "Leave it out, or ask for a model of another provider."},
 		{"missing_required_parameter", "400", "A member that the API demands is missing.", "Send it."},
 		{"not_allowed", "400", "The member or value does not go with the others.", "See the message."},
 		{"model_not_allowed", "403", "The key may not use this model.", "Use one of its models, or another key."},

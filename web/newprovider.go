@@ -24,6 +24,7 @@ type newProviderPage struct {
 	Providers []ui.Option
 	More      bool // the optional fields are open
 	Again     bool // the form came back, without the secret that was typed
+	Offers    offersView
 }
 
 func (p *Pages) newProvider(c echo.Context, _ auth.Person, w workspace) error {
@@ -39,10 +40,10 @@ func (p *Pages) newProvider(c echo.Context, _ auth.Person, w workspace) error {
 	f.put(1, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowMinute})
 	f.Set(row("limits", 0, "amount"), "")
 	f.Set(row("limits", 1, "amount"), "")
-	return showNewProvider(c, w, f, http.StatusOK)
+	return p.showNewProvider(c, w, f, http.StatusOK)
 }
 
-func showNewProvider(c echo.Context, w workspace, f form, status int) error {
+func (p *Pages) showNewProvider(c echo.Context, w workspace, f form, status int) error {
 	view := newProviderPage{workspace: w, form: f, More: f.Get("models") != "" || f.Error("models") != ""}
 	for _, x := range catalogue.Providers() {
 		view.Providers = append(view.Providers, ui.Option{Value: x.Slug, Label: x.Name, Chosen: x.Slug == f.Get("provider")})
@@ -50,7 +51,11 @@ func showNewProvider(c echo.Context, w workspace, f form, status int) error {
 	for _, r := range f.limitRows(0) {
 		view.More = view.More || r.Amount.Value != ""
 	}
-	view.Again = f.Get("secret") != ""
+	offers, _, err := p.offers(c.Request().Context(), w, f.Get("provider"), f.Get("tier"))
+	if err != nil {
+		return err
+	}
+	view.Offers, view.Again = offers, f.Get("secret") != ""
 	f.Del("secret")
 	return show(c, status, newProviderView(view))
 }
@@ -71,12 +76,24 @@ func (p *Pages) addProvider(c echo.Context, who auth.Person, w workspace) error 
 	}
 	list, from := f.limits()
 	n.Limits = list
+	if f.Get("do") == "tiers" {
+		f.Wrong = nil
+		return p.showNewProvider(c, w, f, http.StatusOK)
+	}
 	if f.Get("do") == "row" {
 		f.Wrong = nil
-		return showNewProvider(c, w, f.another(), http.StatusOK)
+		return p.showNewProvider(c, w, f.another(), http.StatusOK)
 	}
 	if len(f.Wrong) > 0 {
-		return showNewProvider(c, w, f, http.StatusBadRequest)
+		return p.showNewProvider(c, w, f, http.StatusBadRequest)
+	}
+	_, offers, err := p.offers(c.Request().Context(), w, n.Provider, "")
+	if err != nil {
+		return err
+	}
+	var offer catalogue.Offer
+	if n.Tier, offer = chosenTier(n.Provider, f.Get("tier"), offers); n.Tier != "" {
+		n.Limits = offer.With(n.Limits)
 	}
 	k, err := p.tenants.AddProviderKey(asPerson(c, who), who.Tenant, n)
 	if err != nil {
@@ -84,7 +101,7 @@ func (p *Pages) addProvider(c echo.Context, who auth.Person, w workspace) error 
 		if err != nil {
 			return err
 		}
-		return showNewProvider(c, w, f, status)
+		return p.showNewProvider(c, w, f, status)
 	}
 	return done(c, "/providers/"+id.ProviderKey.Format(k.ID), "provider-added")
 }

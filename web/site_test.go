@@ -82,7 +82,7 @@ func newSite(t *testing.T, publicURL string) site {
 	accounts := auth.NewAccounts(db.App, s, sessions, outbox, publicURL, log, c.now)
 	first, token := auth.NewFirst(accounts)
 	pages, err := New(Deps{
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports,
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Catalogue: catalogue.New(db.App, tenants.Audit),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)

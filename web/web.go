@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/catalogue"
 	"weir/internal/limits"
 	"weir/internal/notify"
 	"weir/internal/tenants"
@@ -36,6 +37,7 @@ type Deps struct {
 	Billing   *billing.Service
 	Limits    Live
 	Reports   *usage.Reports
+	Catalogue *catalogue.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
 	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
@@ -59,6 +61,7 @@ type Pages struct {
 	billing   *billing.Service
 	limits    Live
 	reports   *usage.Reports
+	catalogue *catalogue.Service
 	accounts  *auth.Accounts
 	first     *auth.First
 	outbox    *notify.Outbox
@@ -87,7 +90,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}

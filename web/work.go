@@ -29,6 +29,7 @@ func (p *Pages) mountWork(e *echo.Echo) {
 	p.post(e, "/customers/:id/plan", p.page(changePlans, p.subscribe))
 	p.get(e, "/providers", p.page(seeProviderKeys, p.providers))
 	p.get(e, "/providers/new", p.page(seeProviderKeys, p.newProvider))
+	p.get(e, "/providers/new/offers", p.page(seeProviderKeys, p.providerOffers))
 	p.post(e, "/providers", p.page(seeProviderKeys, p.addProvider))
 	p.get(e, "/providers/:id", p.page(seeProviderKeys, p.provider))
 	p.get(e, "/providers/:id/tiles/levels", p.page(seeProviderKeys, p.providerLevelsTile))

@@ -41,10 +41,11 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
+	book := catalogue.New(a.db, tenants.Audit)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Catalogue: catalogue.New(a.db, tenants.Audit), CursorKey: cursorKey, Tokens: tokens, Now: a.now,
+		Limits: a.engine, Reports: reports, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
 	})
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Limits: a.engine, Reports: reports, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,12 @@ type Offered struct {
 	Source string
 }
 
+// The order in which limits are told.
+var (
+	windows    = []limits.Window{limits.WindowMinute, limits.WindowRollingDay, limits.WindowDay, limits.WindowMonth, limits.WindowNone}
+	dimensions = []limits.Dimension{limits.DimensionRequests, limits.DimensionTokens, limits.DimensionInputTokens, limits.DimensionOutputTokens}
+)
+
 // mostPatterns is how many models one limit may name.
 const mostPatterns = 50
 
@@ -38,7 +45,11 @@ func (b *Book) Offers(provider string, at time.Time) (out []Offer) {
 	slices.SortStableFunc(out, func(a, b Offer) int { return compareAmounts(a, b) })
 	for i := range out {
 		slices.SortStableFunc(out[i].Limits, func(a, b Offered) int {
-			return strings.Compare(strings.Join(a.Models, " "), strings.Join(b.Models, " "))
+			return cmp.Or(
+				strings.Compare(strings.Join(a.Models, " "), strings.Join(b.Models, " ")),
+				cmp.Compare(slices.Index(windows, a.Window), slices.Index(windows, b.Window)),
+				cmp.Compare(slices.Index(dimensions, a.Dimension), slices.Index(dimensions, b.Dimension)),
+			)
 		})
 	}
 	return out
