@@ -9,6 +9,12 @@ import _ "embed" // the texts
 //go:embed limits.md
 var Limits []byte
 
+// Gateway is gateway.md: what clients and providers say, and how one is said in
+// the other's words.
+//
+//go:embed gateway.md
+var Gateway []byte
+
 // Decisions is decision-api.md: how to reserve, settle and wait.
 //
 //go:embed decision-api.md

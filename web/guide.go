@@ -30,6 +30,7 @@ type anchor struct{ Title, Slug string }
 // guides are the documents of docs/ that are pages, by their paths. Each is
 // rendered once.
 var guides = map[string]func() (guide, error){
+	"/docs/gateway":   guideAt("/docs/gateway", prose.Gateway),
 	"/docs/limits":    guideAt("/docs/limits", prose.Limits),
 	"/docs/decisions": guideAt("/docs/decisions", prose.Decisions),
 }
@@ -79,7 +80,7 @@ var reachable = strings.NewReplacer(
 )
 
 // pagesOf are where the documents that others link to are read.
-var pagesOf = map[string]string{"limits.md": "/docs/limits", "decision-api.md": "/docs/decisions"}
+var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions"}
 
 // linkPages leads links between documents to their pages.
 func linkPages(root ast.Node) {
@@ -93,7 +94,7 @@ func linkPages(root ast.Node) {
 	})
 }
 
-// guidePage answers GET /docs/limits and /docs/decisions. They are for everybody.
+// guidePage answers GET /docs/limits, /docs/gateway and /docs/decisions. They are for everybody.
 func (p *Pages) guidePage(c echo.Context) error {
 	g, err := guides[c.Path()]()
 	if err != nil {

@@ -8,6 +8,13 @@ func TestHowLimitsCountIsReadInTheBrowser(t *testing.T) {
 	s.get("/docs/limits", "").has(t, "<title>Limits", `href="#policies"`, `<h2 id="policies">Policies</h2>`, "at most 999 in any 60 s", "██", "<table>")
 }
 
+func TestWhatTheGatewayTranslatesIsReadInTheBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	s.get("/docs/gateway", "").has(t, "<title>The gateway", `href="#forms-and-translation"`, "What is refused", "<table>", "tool_result")
+	s.get("/docs", "").has(t, `href="/docs/gateway"`)
+}
+
 func TestTheDecisionAPIIsReadInTheBrowser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

@@ -45,6 +45,7 @@ var navigation = []navGroup{
 	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
 	{apiReference, []entry{
 		{Path: "/docs", Icon: "docs", Words: "API"},
+		{Path: "/docs/gateway", Icon: "providers", Words: "The gateway"},
 		{Path: "/docs/decisions", Icon: "limits", Words: "The decision API"},
 		{Path: "/docs/limits", Icon: "limits", Words: "How limits count"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
