@@ -44,6 +44,7 @@ type estimate struct {
 const (
 	mostEstimates = 50_000          // remembered
 	askedEvery    = 2 * time.Minute // for those that are used
+	askedSoon     = 5 * time.Second // while too few calls tell
 	fewestCalls   = 20              // that teach anything
 	learnedOver   = 14 * day
 	halfLife      = 2 * day // of what a day weighs
@@ -138,9 +139,12 @@ func (e *Estimates) read(ctx context.Context, list []estimateOf) (err error) {
 			if k == nil {
 				continue
 			}
-			k.asked, k.due = false, now.Add(askedEvery)
 			if failed == nil {
 				k.learn(found[of])
+			}
+			k.asked, k.due = false, now.Add(askedEvery)
+			if !k.ok {
+				k.due = now.Add(askedSoon)
 			}
 		}
 		e.mu.Unlock()
