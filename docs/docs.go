@@ -19,3 +19,8 @@ var Gateway []byte
 //
 //go:embed decision-api.md
 var Decisions []byte
+
+// Models is models.md: aliases, pools, and where a call goes.
+//
+//go:embed models.md
+var Models []byte

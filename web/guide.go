@@ -33,6 +33,7 @@ var guides = map[string]func() (guide, error){
 	"/docs/gateway":   guideAt("/docs/gateway", prose.Gateway),
 	"/docs/limits":    guideAt("/docs/limits", prose.Limits),
 	"/docs/decisions": guideAt("/docs/decisions", prose.Decisions),
+	"/docs/models":    guideAt("/docs/models", prose.Models),
 }
 
 func guideAt(path string, source []byte) func() (guide, error) {
@@ -80,7 +81,7 @@ var reachable = strings.NewReplacer(
 )
 
 // pagesOf are where the documents that others link to are read.
-var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions"}
+var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions", "models.md": "/docs/models"}
 
 // linkPages leads links between documents to their pages.
 func linkPages(root ast.Node) {
@@ -94,7 +95,7 @@ func linkPages(root ast.Node) {
 	})
 }
 
-// guidePage answers GET /docs/limits, /docs/gateway and /docs/decisions. They are for everybody.
+// guidePage answers the addresses of guides. They are for everybody.
 func (p *Pages) guidePage(c echo.Context) error {
 	g, err := guides[c.Path()]()
 	if err != nil {

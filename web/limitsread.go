@@ -114,6 +114,34 @@ func (p *Pages) providersLimits(ctx context.Context, w workspace) ([]limitGroup,
 			out = append(out, g)
 		}
 	}
+	pools, err := p.poolsLimits(ctx, w, page.Items)
+	return append(out, pools...), err
+}
+
+// poolsLimits are those of the pools that keys are in, for the models of each.
+func (p *Pages) poolsLimits(ctx context.Context, w workspace, keys []tenants.ProviderKey) (out []limitGroup, err error) {
+	models := map[uuid.UUID][]string{}
+	var pools []tenants.Pool
+	for _, k := range keys {
+		if k.Pool.ID == uuid.Nil {
+			continue
+		}
+		if _, seen := models[k.Pool.ID]; !seen {
+			pools = append(pools, k.Pool)
+		}
+		models[k.Pool.ID] = append(models[k.Pool.ID], k.Models...)
+	}
+	for _, x := range pools {
+		served := models[x.ID]
+		slices.Sort(served)
+		g := limitGroup{Name: x.Name, Of: "what the provider allows all keys of the pool", Href: "/providers/pools/" + id.Pool.Format(x.ID)}
+		if g.Lines, err = p.lines(ctx, w, x.Limits, slices.Compact(served), "", ""); err != nil {
+			return nil, err
+		}
+		if len(g.Lines) > 0 {
+			out = append(out, g)
+		}
+	}
 	return out, nil
 }
 

@@ -41,13 +41,17 @@ var navigation = []navGroup{
 		{Path: "/requests", Icon: "requests", Words: "Requests"},
 		{Path: "/keys", Icon: "keys", Words: "API keys", Short: "Keys", Needs: seeCustomerKeys},
 	}},
-	{"Supply", []entry{{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys}}},
+	{"Supply", []entry{
+		{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys},
+		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels},
+	}},
 	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
 	{apiReference, []entry{
 		{Path: "/docs", Icon: "docs", Words: "API"},
 		{Path: "/docs/gateway", Icon: "providers", Words: "The gateway"},
 		{Path: "/docs/decisions", Icon: "limits", Words: "The decision API"},
 		{Path: "/docs/limits", Icon: "limits", Words: "How limits count"},
+		{Path: "/docs/models", Icon: "models", Words: "Models, aliases and pools"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
 	}},
 }

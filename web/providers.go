@@ -21,6 +21,7 @@ import (
 type providersPage struct {
 	workspace
 	Rows          []providerKeyRow
+	Pools         *[]poolRow
 	Newest, Older string
 	UsageFailed   bool
 }
@@ -55,13 +56,14 @@ func (p *Pages) providers(c echo.Context, who auth.Person, w workspace) error {
 		if today != nil {
 			r.Today = (*today)[k.ID]
 		}
-		if levels := tile(p, c, "levels", func() ([]ui.Level, error) { return p.levels(ctx, who.Tenant, k.Limits, "", w.Now) }); levels == nil {
+		if levels := tile(p, c, "levels", func() ([]ui.Level, error) { return p.levels(ctx, who.Tenant, k.Configured(), "", w.Now) }); levels == nil {
 			r.LevelLost = true
 		} else {
 			r.Level = fullest(*levels)
 		}
 		view.Rows = append(view.Rows, r)
 	}
+	view.Pools = tile(p, c, "pools", func() ([]poolRow, error) { return p.poolRows(c, w) })
 	return show(c, http.StatusOK, providersView(view))
 }
 
@@ -134,6 +136,7 @@ type providerPage struct {
 	Learned                        []learnedRow
 	ByModel                        *modelTableRows
 	Levels                         *[]ui.Level
+	Pool, PoolHref                 string // whose quota it shares; "" none
 	Today                          *usage.Sums
 }
 
@@ -155,6 +158,9 @@ func (p *Pages) provider(c echo.Context, who auth.Person, w workspace) error {
 	view := providerPage{
 		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), Learned: learnedRows(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: dayZones(k, w.Now),
 		Listed: k.ModelsListed, ModelNames: k.Models, Added: k.CreatedAt.In(w.Now.Location()), Checked: inZone(k.VerifiedAt, w.Now),
+	}
+	if view.Pool = k.Pool.Name; view.Pool != "" {
+		view.PoolHref = "/providers/pools/" + id.Pool.Format(k.Pool.ID)
 	}
 	view.ByModel = tile(p, c, "models", func() (modelTableRows, error) {
 		rows, rest, err := p.modelRows(ctx, w, k)
@@ -190,9 +196,9 @@ func (p *Pages) providerKey(c echo.Context, who auth.Person) (tenants.ProviderKe
 
 // providerLevels are the shared ledgers of a key, then those of each model.
 func (p *Pages) providerLevels(ctx context.Context, w workspace, k tenants.ProviderKey) ([]ui.Level, error) {
-	out, err := p.levels(ctx, w.Tenant.ID, k.Limits, "", w.Now)
+	out, err := p.levels(ctx, w.Tenant.ID, k.Configured(), "", w.Now)
 	var each []limits.Limit
-	for _, l := range k.Limits {
+	for _, l := range k.Configured() {
 		if l.EachModel {
 			each = append(each, l)
 		}

@@ -10,6 +10,7 @@ const (
 	seeCustomerKeys   right = "customer keys"
 	seeManagementKeys right = "management keys"
 	seeProviderKeys   right = "provider keys"
+	seeModels         right = "models"
 	seeCustomers      right = "customers"
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
@@ -18,11 +19,11 @@ const (
 
 // rights is what each role sees and does beside reading usage, limits and
 // plans, which every member does. Who sees keys of a kind may make and revoke
-// them. Billing sees customers because it puts them on plans.
+// them; who sees provider keys, pools and aliases may change them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans, changeTenant},
-	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeCustomers, changeCustomers, changePlans},
-	"developer": {seeCustomerKeys, seeCustomers, changeCustomers},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, changeTenant},
+	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans},
+	"developer": {seeCustomerKeys, seeModels, seeCustomers, changeCustomers},
 	"billing":   {seeMoney, seeCustomers, changePlans},
 	"viewer":    {},
 }

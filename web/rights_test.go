@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/tenants"
 )
 
 // who of the roles may send each form of the pages behind sign-in. A form that
@@ -22,6 +23,8 @@ var forms = map[string]string{
 	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/resume": "owner admin developer",
 	"/customers/:id/move": "owner admin billing", "/customers/:id/plan": "owner admin billing",
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin",
+	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
+	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
 }
 
@@ -36,7 +39,11 @@ func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T
 	_, customer := s.addCustomer(tenant, "Kestrel")
 	s.practice(tenant, "Practice")
 	s.customerKey(tenant, "Heron", "production")
-	refs := map[string]string{"/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
+	alias, err := s.tenants.AddAlias(t.Context(), tenant, tenants.NewAlias{Name: "fast", Candidates: []tenants.AliasCandidate{{Model: "m"}}})
+	must(t, err)
+	pool, err := s.tenants.AddPool(t.Context(), tenant, tenants.NewPool{Name: "account", Provider: "practice"})
+	must(t, err)
+	refs := map[string]string{"/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
 	notes := func() (n int) {
 		s.scan(`select count(*) from audit_entries`, &n)
 		return n

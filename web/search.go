@@ -54,6 +54,8 @@ var deeds = []struct {
 	{hit{Icon: "plus", Words: "New API key", Href: "/keys/new"}, seeCustomerKeys},
 	{hit{Icon: "plus", Words: "New management key", Href: "/keys/new/management"}, seeManagementKeys},
 	{hit{Icon: "plus", Words: "Add provider key", Href: "/providers/new"}, seeProviderKeys},
+	{hit{Icon: "plus", Words: "New pool of provider keys", Href: "/providers/pools/new"}, seeProviderKeys},
+	{hit{Icon: "plus", Words: "New model alias", Href: "/models/aliases/new"}, seeProviderKeys},
 	{hit{Icon: "theme", Words: "Switch between light and dark", Theme: true}, ""},
 	{hit{Icon: "out", Words: "Sign out", Post: "/sign-out"}, ""},
 }
@@ -128,6 +130,7 @@ func (p *Pages) findThings(c echo.Context, s *search) {
 		{"Customers", s.May(seeCustomers), p.findCustomerHits},
 		{"API keys", s.May(seeCustomerKeys) || s.May(seeManagementKeys), p.findKeys},
 		{"Provider keys", s.May(seeProviderKeys), p.findProviders},
+		{"Models", s.May(seeModels), p.findModels},
 	} {
 		if !k.may {
 			continue

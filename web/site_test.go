@@ -81,7 +81,10 @@ func newSite(t *testing.T, publicURL string) site {
 	engine := limits.NewMemory(limits.MemoryOptions{Now: c.now, Started: c.now()})
 	accounts := auth.NewAccounts(db.App, s, sessions, outbox, publicURL, log, c.now)
 	first, token := auth.NewFirst(accounts)
+	tokens, err := auth.NewTokenKeys([]auth.Secret{{ID: "a", Bytes: []byte("a secret of thirty-two characters")}}, publicURL, c.now)
+	must(t, err)
 	pages, err := New(Deps{
+		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
 		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Catalogue: catalogue.New(db.App, tenants.Audit),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})

@@ -35,6 +35,8 @@ type Deps struct {
 	Sessions  *auth.Sessions
 	Tenants   *tenants.Service
 	Billing   *billing.Service
+	Directory *auth.Directory // what calls find, as they find it
+	Tokens    *auth.TokenKeys // of the calls that a page makes by itself
 	Limits    Live
 	Reports   *usage.Reports
 	Catalogue *catalogue.Service
@@ -59,6 +61,8 @@ type Pages struct {
 	sessions  *auth.Sessions
 	tenants   *tenants.Service
 	billing   *billing.Service
+	directory *auth.Directory
+	tokens    *auth.TokenKeys
 	limits    Live
 	reports   *usage.Reports
 	catalogue *catalogue.Service
@@ -90,7 +94,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
 	}

@@ -42,6 +42,7 @@ func (p *Pages) mountWork(e *echo.Echo) {
 	p.post(e, "/providers/:id/verify", p.page(seeProviderKeys, p.verifyProvider))
 	p.get(e, "/providers/:id/remove", p.page(seeProviderKeys, p.removeProvider))
 	p.post(e, "/providers/:id/remove", p.page(seeProviderKeys, p.removeProvider))
+	p.mountModels(e)
 	p.get(e, "/keys", p.page(seeCustomerKeys, p.keys))
 	p.get(e, "/keys/new", p.page(seeCustomerKeys, p.newKeyPage))
 	p.post(e, "/keys", p.page(seeCustomerKeys, p.makeKey))

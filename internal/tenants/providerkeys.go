@@ -230,6 +230,10 @@ func (k ProviderKey) withLearned() map[string]*limits.Set {
 	return out
 }
 
+// Configured are the limits that somebody set for calls through the key: its
+// pool's and its own.
+func (k ProviderKey) Configured() []limits.Limit { return slices.Concat(k.Pool.Limits, k.Limits) }
+
 // LimitsFor is what counts for calls of a model: what is configured of pool and
 // key, and what was learned where that is tighter. What was learned of a key of a
 // pool is the pool's.

@@ -21,6 +21,7 @@ type Input struct {
 	Autofocus          bool
 	Options            []Option // of Select, Radios and Checks
 	Label2             string   // says more to a screen reader where the label is not shown
+	List               string   // the id of a list of what is known
 }
 
 // Option is one of several values.
@@ -77,6 +78,9 @@ func (f Input) attributes() templ.Attributes {
 	}
 	if f.InputMode != "" {
 		a["inputmode"] = f.InputMode
+	}
+	if f.List != "" {
+		a["list"] = f.List
 	}
 	if f.Autofocus {
 		a["autofocus"] = true

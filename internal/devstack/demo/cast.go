@@ -6,6 +6,7 @@ import (
 	"weir/internal/billing"
 	"weir/internal/limits"
 	"weir/internal/money"
+	"weir/internal/tenants"
 	"weir/internal/usage"
 )
 
@@ -13,6 +14,8 @@ import (
 type company struct {
 	name, email, owner, zone, currency string
 	providers                          []provider
+	account                            string // a pool of the key "Claude relay"; "": none
+	aliases                            []tenants.NewAlias
 	plans                              []plan
 	customers                          []customer
 }
@@ -146,6 +149,13 @@ var cast = []company{
 	{
 		name: "Brook & Tarn", email: "ines@brook.example", owner: "Ines Okafor", zone: "Europe/Berlin", currency: "EUR",
 		providers: []provider{openAI, claude, groq, second},
+		account:   "Relay account",
+		aliases: []tenants.NewAlias{
+			{Name: "brook-fast", Description: "Chat and triage", Candidates: []tenants.AliasCandidate{
+				{Model: "gpt-4.1-mini", Provider: "openai", Priority: 1, Weight: 3}, {Model: "llama-3.3-70b", Priority: 1}, {Model: "claude-sonnet-4-5"},
+			}},
+			{Name: "brook-smart", Sticky: true, Candidates: []tenants.AliasCandidate{{Model: "claude-sonnet-4-5"}, {Model: "gpt-4.1"}}},
+		},
 		plans: []plan{
 			{name: "Trial", fee: "0.00", currency: "EUR", rpm: 3, tpm: 20_000, tokensDay: 150_000, pricePerMille: 1000},
 			{name: "Team", fee: "49.00", currency: "EUR", rpm: 60, tpm: 60_000, tokensDay: 2_500_000, pricePerMille: 1300, simultaneously: 20},

@@ -18,6 +18,7 @@ import (
 	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/keyring"
+	"weir/internal/limits"
 	"weir/internal/outbound"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
@@ -123,6 +124,9 @@ func (f filler) found(ctx context.Context, c company) error {
 			return err
 		}
 	}
+	if err := f.addNames(ctx, tenant, c); err != nil {
+		return err
+	}
 	plans := map[string]uuid.UUID{}
 	for _, p := range c.plans {
 		made, err := f.plans.AddPlan(ctx, tenant, p.name, p.version())
@@ -153,6 +157,31 @@ func (f filler) addCustomer(ctx context.Context, tenant uuid.UUID, c customer, p
 	for _, k := range c.keys {
 		_, err := f.then.AddAPIKey(ctx, tenant, tenants.NewAPIKey{Kind: tenants.ForCustomer, Customer: made.ID, Name: k.name, Test: k.test})
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNames pools the key that shares an account, and makes the aliases.
+func (f filler) addNames(ctx context.Context, tenant uuid.UUID, c company) error {
+	keys, err := f.then.ProviderKeys(ctx, tenant, uuid.Nil, 100)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys.Items {
+		if c.account == "" || k.Name != claude.name {
+			continue
+		}
+		if _, err := f.then.AddPool(ctx, tenant, tenants.NewPool{
+			Name: c.account, Keys: []uuid.UUID{k.ID},
+			Limits: []limits.Limit{{Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: 400_000}},
+		}); err != nil {
+			return err
+		}
+	}
+	for _, a := range c.aliases {
+		if _, err := f.then.AddAlias(ctx, tenant, a); err != nil {
 			return err
 		}
 	}
