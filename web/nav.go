@@ -15,6 +15,7 @@ type entry struct {
 	Path, Icon, Words string
 	Short             string // for a narrow place; "" Words
 	Needs             right  // "" for everybody
+	Apart             bool   // not along the top of a tablet: there it is behind the menu
 	Current           bool
 }
 
@@ -43,7 +44,7 @@ var navigation = []navGroup{
 	}},
 	{"Supply", []entry{
 		{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys},
-		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels},
+		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels, Apart: true},
 	}},
 	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
 	{apiReference, []entry{
@@ -73,8 +74,10 @@ type around struct {
 // Words are the links of the bar that a tablet has along the top.
 func (a around) Words() (out []entry) {
 	for _, g := range a.Nav {
-		if g.Title != apiReference {
-			out = append(out, g.Entries...)
+		for _, e := range g.Entries {
+			if g.Title != apiReference && !e.Apart {
+				out = append(out, e)
+			}
 		}
 	}
 	return out
