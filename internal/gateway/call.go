@@ -13,7 +13,6 @@ import (
 
 	"weir/internal/catalogue"
 	"weir/internal/fault"
-	"weir/internal/gateway/wire"
 	"weir/internal/jsonbody"
 	"weir/internal/usage"
 )
@@ -34,7 +33,7 @@ type call struct {
 	parts *parts
 
 	translated    *jsonbody.Object // in the other form of a chat
-	translatedFor wire.ToChat
+	translatedFor target
 
 	model        string
 	stream       bool

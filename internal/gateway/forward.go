@@ -32,18 +32,24 @@ func (call *call) prepare(list []candidate) ([]candidate, error) {
 	return left, nil
 }
 
+// target is whom a call is translated for.
+type target struct {
+	messages wire.ToMessages
+	chat     wire.ToChat
+}
+
 // translate makes the call ready to be sent to a candidate that takes another
 // form.
 func (call *call) translate(c candidate) (err error) {
-	to := toChat(c)
+	to := target{wire.ToMessages{MaxTokens: messageTokens, Model: c.model}, toChat(c)}
 	if c.in == call.form.wire || call.counts(c) || call.translated != nil && call.translatedFor == to {
 		return nil
 	}
 	var b []byte
 	if c.in == wire.Messages {
-		b, err = wire.ChatToMessages(call.body, wire.ToMessages{MaxTokens: messageTokens})
+		b, err = wire.ChatToMessages(call.body, to.messages)
 	} else {
-		b, err = wire.MessagesToChat(call.body, to)
+		b, err = wire.MessagesToChat(call.body, to.chat)
 	}
 	if err != nil {
 		return err

@@ -42,6 +42,8 @@ type claudeMessage struct {
 }
 
 type claudeRequest struct {
+	generation generation // of the model that serves
+
 	Model         jsontext.Value      `json:"model,omitzero"`
 	MaxTokens     int64               `json:"max_tokens"`
 	System        []jsontext.Value    `json:"system,omitempty"`

@@ -12,7 +12,8 @@ import (
 // ToMessages is what a request in Anthropic's form needs and OpenAI's may leave
 // out.
 type ToMessages struct {
-	MaxTokens int64 // where the call states none, since Anthropic demands a ceiling; 0: 4096
+	MaxTokens int64  // where the call states none, since Anthropic demands a ceiling; 0: 4096
+	Model     string // that serves, by whose generation thinking and sampling are said; "": the call's
 }
 
 // defaultCeiling is an output ceiling that every model of Anthropic's takes.
@@ -36,14 +37,15 @@ var chatOnly = []foreign{
 	{"function_call", []string{`"auto"`, `"none"`}},
 }
 
-// ChatToMessages writes a chat completion request, whose model is set, as a
-// messages request. What Anthropic's form cannot say is Invalid, with the
+// ChatToMessages writes a chat completion request as a messages request; its
+// model stays what it is. What Anthropic's form cannot say is Invalid, with the
 // member's name.
 func ChatToMessages(body *jsonbody.Object, o ToMessages) ([]byte, error) {
 	if err := refuseForeign(body, chatOnly); err != nil {
 		return nil, err
 	}
 	r := claudeRequest{Model: body.Get("model")}
+	r.generation = generationOf(first(o.Model, text(r.Model)))
 	for _, read := range []func(*jsonbody.Object) error{
 		r.readMessages, r.readTools, r.readStop, r.readFormat, r.readUser,
 		func(b *jsonbody.Object) error { return r.readCeiling(b, o.MaxTokens) },
@@ -147,7 +149,7 @@ func (r *claudeRequest) readThinking(body *jsonbody.Object) error {
 		r.Thinking = v
 		return nil
 	}
-	effort, g := text(body.Get("reasoning_effort")), generationOf(text(r.Model))
+	effort, g := text(body.Get("reasoning_effort")), r.generation
 	if effort == "" || g.before(firstThinking) {
 		return nil
 	}
@@ -185,7 +187,7 @@ func (r *claudeRequest) readSampling(body *jsonbody.Object) error {
 	if err := decode(topP, "/top_p", &p); err != nil {
 		return err
 	}
-	if !generationOf(text(r.Model)).before(noSampling) || present(r.Thinking) && !present(body.Get("thinking")) {
+	if !r.generation.before(noSampling) || present(r.Thinking) && !present(body.Get("thinking")) {
 		return nil
 	}
 	if t > 1 {
