@@ -24,8 +24,8 @@ test: ## all tests but the slow ones
 	@scripts/test.sh -timeout 10m ./...
 
 test-sdk: ## the official SDKs against a running stack; minutes to compile at first
-	@scripts/setup.sh
-	@cd test/sdk && go tool -modfile=../../tools/go.mod gotestsum --format testname -- -timeout 10m ./...
+	@scripts/setup.sh sdk
+	@cd test/sdk && go tool -modfile=../../tools/go.mod gotestsum --format testname -- -parallel 16 -timeout 10m ./...
 
 test-browser: ## the dashboard in a real Chromium
 	@scripts/setup.sh browser

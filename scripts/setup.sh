@@ -4,6 +4,7 @@
 #   scripts/setup.sh        what "make run" needs: a Postgres server's binaries
 #   scripts/setup.sh test   what "make test" needs: also a C compiler, for the
 #                           race detector, and a Redis server's binary
+#   scripts/setup.sh sdk    what "make test-sdk" needs: also a Redis server's binary
 #   scripts/setup.sh browser  what "make test-browser" needs: also a Chromium
 #
 # Debian and Ubuntu, as root or with sudo that asks nothing: apt. Elsewhere the
@@ -103,7 +104,7 @@ fi
 wanted=
 have_postgres || wanted="postgres"
 [ "${1:-}" != test ] || have_compiler || wanted="$wanted compiler"
-[ "${1:-}" != test ] || have_redis || wanted="$wanted redis"
+case "${1:-}" in test | sdk) have_redis || wanted="$wanted redis" ;; esac
 [ "${1:-}" != browser ] || have_chromium || wanted="$wanted chromium"
 [ -n "$wanted" ] || exit 0
 

@@ -96,7 +96,7 @@ func (call *call) readBody(r *http.Request) (err error) {
 			return steers(name)
 		}
 	}
-	call.model, err = modelOf(call.body)
+	call.model, err = modelOf(call.body, call.form.model)
 	return err
 }
 
@@ -104,9 +104,13 @@ func steers(name string) error {
 	return jsonbody.Field("/"+name, "unsupported_parameter", "Where a call goes and with which credential is not the caller's to say; leave "+name+" out.")
 }
 
-func modelOf(o *jsonbody.Object) (string, error) {
+// modelOf is the model that a call names, else the route's own.
+func modelOf(o *jsonbody.Object, otherwise string) (string, error) {
 	v := o.Get("model")
-	if v == nil || v.Kind() == 'n' {
+	if !present(v) {
+		if otherwise != "" {
+			return otherwise, nil
+		}
 		return "", jsonbody.Field("/model", "missing_required_parameter", "A model is needed.")
 	}
 	var model string

@@ -18,6 +18,7 @@ type form struct {
 	media bool   // metered by request; tokens only where the provider states them
 	read  func(*call) error
 	input []string // members whose text is the prompt
+	model string   // that is asked for where a call names none; "": each has to name one
 }
 
 // forms are the routes that take a model.
@@ -31,7 +32,7 @@ var forms = []*form{
 	{wire: wire.Images, path: "/images/generations", kind: "images", read: (*call).readImages, input: []string{"prompt"}, media: true},
 	{wire: wire.Speech, path: "/audio/speech", kind: "speech", read: (*call).readSpeech, input: []string{"input", "instructions"}, media: true},
 	{wire: wire.Transcriptions, path: "/audio/transcriptions", kind: "transcriptions", read: (*call).readTranscription, media: true},
-	{wire: wire.Moderations, path: "/moderations", kind: "moderations", read: (*call).readModeration, input: []string{"input"}, media: true},
+	{wire: wire.Moderations, path: "/moderations", kind: "moderations", read: (*call).readModeration, input: []string{"input"}, media: true, model: "omni-moderation-latest"}, // as OpenAI documents
 }
 
 // anthropic tells whether the route's answers and errors have Anthropic's form.

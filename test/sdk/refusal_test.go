@@ -3,7 +3,6 @@ package sdk
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
 	"weir/internal/gateway/upstreamtest"
@@ -28,7 +26,7 @@ func TestTheFourthCallOfThreeAMinuteIsRefusedInOpenAIsWords(t *testing.T) {
 	w := weir.Setup(t, stack.Options{Upstream: up, Zone: stack.MiddayZone(), Plan: []stack.Limit{
 		{Dimension: "requests", Window: "minute", Amount: 3}, {Dimension: "tokens", Window: "day", Amount: 600_000},
 	}})
-	c, wire := client(w.Key)
+	c, wire := openAI(t, w.Key)
 	for i := range 3 {
 		if _, err := c.Chat.Completions.New(t.Context(), hello()); err != nil {
 			t.Fatal(err)
@@ -54,7 +52,7 @@ func TestTheFourthCallOfThreeAMinuteIsRefusedInOpenAIsWords(t *testing.T) {
 	if err != nil || midnight < 9*time.Hour || midnight > 15*time.Hour {
 		t.Errorf("x-ratelimit-reset-tokens %q at about noon", h.Get("X-Ratelimit-Reset-Tokens"))
 	}
-	wait, left := (ms+999)/1000, 600_000-3*(prompt+6)
+	wait, left := (ms+999)/1000, 600_000-3*(upstreamtest.Prompt(`"`+question+`"`)+6)
 	for name, want := range map[string]string{
 		"X-Should-Retry": "true", "Retry-After": fmt.Sprint(wait), "Content-Type": "application/json",
 		"X-Ratelimit-Limit-Requests": "3", "X-Ratelimit-Remaining-Requests": "0",
@@ -104,71 +102,46 @@ func wantBody(t *testing.T, raw string, ms int, full time.Duration) {
 	}
 }
 
-// TestTheClientComesBackExactlyWhenItWasTold drains a bucket, and lets the
-// client's own retry do the rest: one refusal, one wait, one success.
-func TestTheClientComesBackExactlyWhenItWasTold(t *testing.T) {
-	t.Parallel()
-	up := upstreamtest.New(t)
-	w := weir.Setup(t, stack.Options{Upstream: up, Plan: []stack.Limit{{Dimension: "tokens", Window: "minute", Amount: 60_000}}})
-	drain := fmt.Sprintf(`{"customer": %q, "model": "test-small", "estimate": {"input_tokens": 60000}}`, w.Customer)
-	weir.Want(t, 201, "POST", "/v1/reservations", w.ManagementKey, drain)
-	c, wire := client(w.Key)
-	params := hello()
-	params.MaxTokens = openai.Int(1500) // as many as come back in a second and a half
-	began := time.Now()
-	if _, err := c.Chat.Completions.New(t.Context(), params); err != nil {
-		t.Fatal(err)
-	}
-	ms, _ := strconv.Atoi(wire.answers[0].Header.Get("Retry-After-Ms"))
-	if wire.calls() != 2 || wire.answers[0].StatusCode != 429 || len(up.Calls()) != 1 {
-		t.Errorf("%d HTTP calls, %d at the provider", wire.calls(), len(up.Calls()))
-	}
-	if took := time.Since(began); ms < 1 || ms > 1600 || took < time.Duration(ms)*time.Millisecond {
-		t.Errorf("told to wait %d ms, it took %s", ms, took)
-	}
-}
-
-// TestWhatNoWaitCanHelpIsAskedOnce counts the HTTP calls that the client makes
-// with its own retries on.
+// TestWhatNoWaitCanHelpIsAskedOnce counts the HTTP calls that the clients make
+// with their own retries on.
 func TestWhatNoWaitCanHelpIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	up := upstreamtest.New(t)
-	w := weir.Setup(t, stack.Options{Upstream: up, Zone: stack.MiddayZone(), Plan: []stack.Limit{
-		{Dimension: "requests", Window: "day", Amount: 1}, {Dimension: "tokens", Window: "minute", Amount: 1000},
-	}})
-	revoked := weir.AddKey(t, w)
-	weir.Want(t, 200, "POST", "/api/v1/api-keys/"+revoked.Text("id")+"/revoke", w.ManagementKey, nil)
+	each(t, func(t *testing.T, a asker) {
+		w := serving(t, a.provider, stack.Limit{Dimension: "requests", Window: "day", Amount: 1}, stack.Limit{Dimension: "tokens", Window: "minute", Amount: 1000})
+		revoked := weir.AddKey(t, w.World)
+		weir.Want(t, 200, "POST", "/api/v1/api-keys/"+revoked.Text("id")+"/revoke", w.ManagementKey, nil)
+		invalid := refusal{Status: 401, Kind: a.in("invalid_request_error", "authentication_error"), Code: "invalid_api_key"}
 
-	once(t, "request_too_large", w.Key, 413, "tokens", "request_too_large", noWait, 1001)
-	once(t, "a revoked key", revoked.Text("secret"), 401, "invalid_request_error", "invalid_api_key", noWait, 1)
-	once(t, "an unknown key", "weir_live_000000000000000000000000000000000000", 401, "invalid_request_error", "invalid_api_key", noWait, 1)
-	once(t, "no key of ours", "sk-proj-123", 401, "invalid_request_error", "invalid_api_key", noWait, 1)
+		once(t, a, "more than the limit could ever allow", w.Key, 1001, noWait,
+			refusal{Status: 413, Kind: a.in("tokens", "request_too_large"), Code: "request_too_large", Limit: "tokens per minute"})
+		once(t, a, "a revoked key", revoked.Text("secret"), 1, noWait, invalid)
+		once(t, a, "an unknown key", "weir_live_000000000000000000000000000000000000", 1, noWait, invalid)
+		once(t, a, "no key of ours", "sk-proj-123", 1, noWait, invalid)
 
-	c, _ := client(w.Key)
-	if _, err := c.Chat.Completions.New(t.Context(), hello()); err != nil {
-		t.Fatal(err)
-	}
-	midnight := func(h http.Header) bool {
-		s, err := strconv.Atoi(h.Get("Retry-After"))
-		return err == nil && s > 9*3600 && s < 15*3600
-	}
-	once(t, "a daily cap", w.Key, 429, "insufficient_quota", "insufficient_quota", midnight, 1)
-	if n := len(up.Calls()); n != 1 {
-		t.Errorf("%d calls reached the provider, want the one that was allowed", n)
-	}
+		ask, _ := a.with(t, weir, w.Key)
+		if err := ask(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		midnight := func(h http.Header) bool {
+			s, err := strconv.Atoi(h.Get("Retry-After"))
+			return err == nil && s > 9*3600 && s < 15*3600
+		}
+		once(t, a, "a daily cap", w.Key, 10, midnight,
+			refusal{Status: 429, Kind: a.in("insufficient_quota", "rate_limit_error"), Code: "insufficient_quota", Limit: "requests per day"})
+		if n := len(w.up.Calls()); n != 1 {
+			t.Errorf("%d calls reached the provider, want the one that was allowed", n)
+		}
+	})
 }
 
 func noWait(h http.Header) bool { return h.Get("Retry-After") == "" && h.Get("Retry-After-Ms") == "" }
 
-func once(t *testing.T, what, key string, status int, kind, code string, headers func(http.Header) bool, output int64) {
+func once(t *testing.T, a asker, what, key string, most int64, headers func(http.Header) bool, want refusal) {
 	t.Helper()
-	c, wire := client(key)
-	params := hello()
-	params.MaxCompletionTokens = openai.Int(output)
-	_, err := c.Chat.Completions.New(t.Context(), params)
-	e := apiError(t, err)
-	if e.StatusCode != status || e.Type != kind || e.Code != code {
-		t.Errorf("%s: %d %s", what, e.StatusCode, e.RawJSON())
+	ask, wire := a.with(t, weir, key)
+	got := refused(t, ask(t.Context(), most))
+	if got.Status != want.Status || got.Kind != want.Kind || got.Code != want.Code || got.Limit != want.Limit || got.Message == "" {
+		t.Errorf("%s: %d %s", what, got.Status, got.Text)
 	}
 	if wire.calls() != 1 {
 		t.Errorf("%s: %d HTTP calls, want 1", what, wire.calls())
@@ -178,40 +151,42 @@ func once(t *testing.T, what, key string, status int, kind, code string, headers
 	}
 }
 
-// TestAFailureOfTheProviderIsTriedAgain: the client makes its two retries.
-func TestAFailureOfTheProviderIsTriedAgain(t *testing.T) {
+// TestWhatTheProviderSaysOfARequestIsAskedOnce: its own words reach the client,
+// in the client's form.
+func TestWhatTheProviderSaysOfARequestIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	up := upstreamtest.New(t)
-	w := weir.Setup(t, stack.Options{Upstream: up})
-	fail := upstreamtest.Fail(500, "server_error", "x", "The server had an error")
-	up.Next(fail, fail)
-	c, wire := client(w.Key)
-	if _, err := c.Chat.Completions.New(t.Context(), hello()); err != nil {
-		t.Fatal(err)
-	}
-	if wire.calls() != 3 || len(up.Calls()) != 3 || wire.answers[0].StatusCode != 502 {
-		t.Errorf("%d HTTP calls, %d at the provider, the first answered with %d", wire.calls(), len(up.Calls()), wire.answers[0].StatusCode)
-	}
-	up.Next(fail, fail, fail)
-	_, err := c.Chat.Completions.New(t.Context(), hello())
-	if e := apiError(t, err); e.StatusCode != 502 || e.Type != "server_error" || e.Code != "upstream_error" || wire.calls() != 6 {
-		t.Errorf("%d HTTP calls, at last %d %s", wire.calls(), e.StatusCode, e.RawJSON())
-	}
+	each(t, func(t *testing.T, a asker) {
+		for _, provider := range []string{openAIForm, anthropicForm} {
+			if provider == anthropicForm && strings.Contains(a.name, "response") {
+				continue // which is served as it is only
+			}
+			w := serving(t, provider)
+			w.up.Next(upstreamtest.Failed(http.StatusUnprocessableEntity))
+			ask, wire := a.with(t, weir, w.Key)
+			got := refused(t, ask(t.Context(), 10))
+			if got.Status != http.StatusUnprocessableEntity || got.Kind != "invalid_request_error" || !strings.Contains(got.Message, "This call failed with status 422.") {
+				t.Errorf("%s: %d %s", provider, got.Status, got.Text)
+			}
+			if wire.calls() != 1 || len(w.up.Calls()) != 1 {
+				t.Errorf("%s: %d HTTP calls, %d at the provider", provider, wire.calls(), len(w.up.Calls()))
+			}
+		}
+	})
 }
 
-// TestARefusalReadsAlikeAsAStream: before the first byte it is an answer like
-// any other.
-func TestARefusalReadsAlikeAsAStream(t *testing.T) {
+// TestKeysThatTheProviderRefusesAreNotTriedAgain by the client.
+func TestKeysThatTheProviderRefusesAreNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	w := weir.Setup(t, stack.Options{Upstream: upstreamtest.New(t), Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 0}}})
-	c, wire := client(w.Key)
-	stream := c.Chat.Completions.NewStreaming(t.Context(), hello())
-	if stream.Next() {
-		t.Error("a refused stream has begun")
-	}
-	e := apiError(t, stream.Err())
-	rest, _ := io.ReadAll(wire.last().Body)
-	if e.StatusCode != 413 || e.Code != "request_too_large" || wire.calls() != 1 {
-		t.Errorf("%d HTTP calls: %d %s %s", wire.calls(), e.StatusCode, e.RawJSON(), rest)
-	}
+	each(t, func(t *testing.T, a asker) {
+		w := serving(t, a.provider)
+		w.up.Next(upstreamtest.EchoKey(http.StatusUnauthorized))
+		ask, wire := a.with(t, weir, w.Key)
+		got := refused(t, ask(t.Context(), 10))
+		if got.Status != http.StatusBadGateway || got.Kind != a.in("server_error", "api_error") || got.Code != "upstream_auth_failed" || strings.Contains(got.Text, w.ProviderSecret) {
+			t.Errorf("%d %s", got.Status, got.Text)
+		}
+		if wire.calls() != 1 || wire.last().Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%d HTTP calls, headers %v", wire.calls(), wire.last().Header)
+		}
+	})
 }

@@ -18,6 +18,7 @@ type Limit struct {
 	Models    []string `json:"models,omitempty"`
 	EachModel bool     `json:"each_model,omitempty"`
 	Scope     string   `json:"scope,omitempty"`
+	Outage    string   `json:"outage,omitempty"`
 }
 
 // Price is a price line as the REST API takes it.
