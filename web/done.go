@@ -9,6 +9,9 @@ import (
 // dones are what a page can say was done, by the word in its address.
 var dones = map[string]string{
 	"provider-added":      "The key is stored, sealed.",
+	"provider-rotated":    "The new key is checked and stored, sealed. Calls use it within a second.",
+	"provider-off":        "The key is switched off. No new call uses it.",
+	"provider-on":         "The key was checked, and is switched on.",
 	"provider-checked":    "The provider was asked again.",
 	"cooling-cleared":     "It is cleared. Calls go out through it within a second.",
 	"learned-forgotten":   "It is forgotten. The next answer that states it teaches it again.",

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/catalogue"
 	"weir/internal/limits"
 	"weir/internal/tenants"
 	"weir/web/ui"
@@ -31,6 +32,10 @@ func (f *form) change() (c tenants.KeyChange, from []int) {
 	if f.Has("zone") {
 		zone := strings.TrimSpace(f.Get("zone"))
 		c.Zone = &zone
+	}
+	if f.Has("tier") {
+		tier := f.Get("tier")
+		c.Tier = &tier
 	}
 	if f.rows("limits", "amount") > 0 {
 		list, rows := f.limits()
@@ -82,6 +87,7 @@ type providerEditPage struct {
 	workspace
 	form
 	ID, Name string
+	Tiers    []ui.Option // of the provider; none: it publishes none
 }
 
 // dayZone is where the provider's days end.
@@ -89,6 +95,34 @@ func (v providerEditPage) dayZone() ui.Input {
 	in := v.input("zone", "Its days end in")
 	in.Class, in.Hint = "zone", "An IANA name such as America/Los_Angeles. Another zone counts once the running day ends; what is used until then stays used."
 	return in
+}
+
+// setTiers offers the tiers that the provider publishes limits for.
+func (v *providerEditPage) setTiers(offers []catalogue.Offer) {
+	tier := v.Get("tier")
+	_, published := catalogue.OfferOf(offers, tier)
+	if len(offers) == 0 && tier == "" {
+		return
+	}
+	v.Tiers = []ui.Option{{Label: "Not known"}}
+	if tier != "" && !published {
+		v.Tiers = append(v.Tiers, ui.Option{Value: tier, Label: tier + ", of which nothing is published", Chosen: true})
+	}
+	for _, o := range offers {
+		v.Tiers = append(v.Tiers, ui.Option{Value: o.Tier, Label: strings.ToUpper(o.Tier[:1]) + o.Tier[1:], Chosen: o.Tier == tier})
+	}
+}
+
+// filled is the form with what is published for its tier, where it says nothing
+// of the same kind.
+func (v providerEditPage) filled(offers []catalogue.Offer) providerEditPage {
+	list, _ := v.limits()
+	offer, _ := catalogue.OfferOf(offers, v.Get("tier"))
+	next := keyForm(v.Get("name"), offer.With(list))
+	next.Set("zone", v.Get("zone"))
+	next.Set("tier", v.Get("tier"))
+	v.form = next
+	return v
 }
 
 // editProvider shows the name and the limits of a provider key, and a POST
@@ -100,11 +134,21 @@ func (p *Pages) editProvider(c echo.Context, who auth.Person, w workspace) error
 	}
 	v := providerEditPage{workspace: w, form: keyForm(k.Name, k.Limits), ID: c.Param("id"), Name: k.Name}
 	v.Set("zone", k.Zone)
+	v.Set("tier", k.Tier)
+	_, offers, err := p.offers(c.Request().Context(), w, k.Provider, "")
+	if err != nil {
+		return err
+	}
+	v.setTiers(offers)
 	if c.Request().Method != http.MethodPost {
 		return show(c, http.StatusOK, providerEditView(v))
 	}
 	if v.form, err = typed(c); err != nil {
 		return err
+	}
+	v.setTiers(offers)
+	if v.Get("do") == "tier" {
+		return show(c, http.StatusOK, providerEditView(v.filled(offers)))
 	}
 	status, err := v.save(func(change tenants.KeyChange) error {
 		_, err := p.tenants.ChangeProviderKey(asPerson(c, who), who.Tenant, k.ID, change)

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/catalogue"
 	"weir/internal/id"
 	"weir/internal/tenants"
 	"weir/web/ui"
@@ -59,7 +60,7 @@ type poolPage struct {
 	Action             string
 	Keys               []ui.Option
 	Levels             *[]ui.Level
-	Learned            []learnedRow
+	Learned            []factRow
 }
 
 func (v poolPage) title() string {
@@ -115,7 +116,7 @@ func (p *Pages) showPool(c echo.Context, who auth.Person, w workspace, x tenants
 		v.ID, v.Provider = id.Pool.Format(x.ID), providerName(x.Provider)
 		v.Action += "/" + v.ID
 		v.Levels = tile(p, c, "levels", func() ([]ui.Level, error) { return p.levels(ctx, who.Tenant, x.Limits, "", w.Now) })
-		v.Learned = learnedRows(tenants.ProviderKey{Learned: x.Learned, Limits: x.Limits}, w.Now)
+		v.Learned = learnedFacts(x.Learned, x.Limits, catalogue.Offer{}, w.Now)
 	}
 	return show(c, status, poolView(v))
 }

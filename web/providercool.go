@@ -231,38 +231,6 @@ func modelRowOf(k tenants.ProviderKey, model string, s *usage.Sums, now time.Tim
 	return r
 }
 
-// learnedRow is a learned limit beside what is configured.
-type learnedRow struct {
-	Name, Configured, Learned, From, Counts string
-	Model, Dimension, Window                string
-	When                                    time.Time
-}
-
-func learnedRows(k tenants.ProviderKey, now time.Time) (out []learnedRow) {
-	for _, l := range k.Learned {
-		name := limitName(limits.Limit{Dimension: l.Dimension, Window: l.Window})
-		r := learnedRow{
-			Name: l.Model + ", " + strings.ToLower(name[:1]) + name[1:], Configured: "–", Learned: ui.Count(l.Amount), Counts: ui.Count(l.Amount),
-			From: "stated in a header", Model: l.Model, Dimension: string(l.Dimension), Window: string(l.Window), When: l.LearnedAt.In(now.Location()),
-		}
-		if l.From == limits.FromBody {
-			r.From = "stated in a refusal"
-		}
-		least := int64(-1)
-		for _, c := range k.Limits {
-			if c.Dimension == l.Dimension && c.Window == l.Window && c.Applies(l.Model) && (least < 0 || c.Amount < least) {
-				least = c.Amount
-			}
-		}
-		if least >= 0 {
-			r.Configured = ui.Count(least)
-			r.Counts = ui.Count(min(least, l.Amount))
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
 func (p *Pages) providerCoolingTile(c echo.Context, who auth.Person, w workspace) error {
 	k, err := p.providerKey(c, who)
 	if err != nil {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/catalogue"
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -133,7 +135,11 @@ type providerPage struct {
 	ModelNames                     []string
 	Added, Checked                 time.Time
 	Cooling                        cooling
-	Learned                        []learnedRow
+	Facts                          []factRow
+	Tier                           string
+	Offered                        bool // the provider publishes limits for tiers
+	Off                            bool
+	Peaks                          *peaks
 	ByModel                        *modelTableRows
 	Levels                         *[]ui.Level
 	Pool, PoolHref                 string // whose quota it shares; "" none
@@ -156,12 +162,23 @@ func (p *Pages) provider(c echo.Context, who auth.Person, w workspace) error {
 	}
 	ctx := c.Request().Context()
 	view := providerPage{
-		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), Learned: learnedRows(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: dayZones(k, w.Now),
+		workspace: w, providerRow: providerRowOf(k, w.Now), Cooling: coolingOf(k, w.Now), ID: id.ProviderKey.Format(k.ID), BaseURL: k.BaseURL, Fingerprint: k.Fingerprint, Zone: dayZones(k, w.Now),
 		Listed: k.ModelsListed, ModelNames: k.Models, Added: k.CreatedAt.In(w.Now.Location()), Checked: inZone(k.VerifiedAt, w.Now),
 	}
 	if view.Pool = k.Pool.Name; view.Pool != "" {
 		view.PoolHref = "/providers/pools/" + id.Pool.Format(k.Pool.ID)
 	}
+	offers := tile(p, c, "published limits", func() ([]catalogue.Offer, error) {
+		_, offers, err := p.offers(ctx, w, k.Provider, "")
+		return offers, err
+	})
+	var tier catalogue.Offer
+	if offers != nil {
+		tier, _ = catalogue.OfferOf(*offers, k.Tier)
+		view.Offered = len(*offers) > 0
+	}
+	view.Facts, view.Tier, view.Off = factRows(k, tier, w.Now), k.Tier, k.Status == tenants.Disabled
+	view.Peaks = tile(p, c, "headroom", func() (peaks, error) { return p.peaksOf(ctx, w, k) })
 	view.ByModel = tile(p, c, "models", func() (modelTableRows, error) {
 		rows, rest, err := p.modelRows(ctx, w, k)
 		return modelTableRows{rows, rest}, err
@@ -236,6 +253,11 @@ func learnedModels(k tenants.ProviderKey) (out []string) {
 		}
 	}
 	return out
+}
+
+// learns tells whether anything was learned of the key's limits.
+func (v providerPage) learns() bool {
+	return slices.ContainsFunc(v.Facts, func(r factRow) bool { return r.Model != "" })
 }
 
 // Sentence says how the key is.

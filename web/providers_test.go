@@ -165,20 +165,20 @@ func TestProviderKeysAreForOwnersAndAdminsOfTheirTenantOnly(t *testing.T) {
 			s.practice(other.Tenant.ID, "Theirs")
 			mine, theirs := "/providers/"+id.ProviderKey.Format(s.providers(made.Tenant.ID)[0].ID), "/providers/"+id.ProviderKey.Format(s.providers(other.Tenant.ID)[0].ID)
 			before, allowed := s.fingerprint(), role == "owner" || role == "admin"
-			for _, path := range []string{"/providers", "/providers/new", mine, mine + "/remove"} {
+			for _, path := range []string{"/providers", "/providers/new", "/providers/new/offers?provider=groq", mine, mine + "/remove", mine + "/rotate", mine + "/switch", mine + "/edit"} {
 				if a := s.get(path, session); (a.status == http.StatusOK) != allowed || !allowed && a.status != http.StatusForbidden {
 					t.Errorf("GET %s: %d", path, a.status)
 				}
 			}
 			word := url.Values{"word": {"Theirs"}, "provider": {"practice"}, "name": {"x"}}
-			for _, a := range []answer{s.get(theirs, session), s.get(theirs+"/remove", session), s.post(theirs+"/remove", session, word), s.post(theirs+"/verify", session, word), s.get(theirs+"/clear", session), s.post(theirs+"/clear", session, word), s.post(theirs+"/forget", session, word), s.get(theirs+"/tiles/cooling", session)} {
+			for _, a := range []answer{s.get(theirs, session), s.get(theirs+"/remove", session), s.post(theirs+"/remove", session, word), s.post(theirs+"/verify", session, word), s.get(theirs+"/clear", session), s.post(theirs+"/clear", session, word), s.post(theirs+"/forget", session, word), s.get(theirs+"/tiles/cooling", session), s.get(theirs+"/rotate", session), s.post(theirs+"/rotate", session, word), s.get(theirs+"/switch", session), s.post(theirs+"/switch", session, word)} {
 				if allowed && a.status != http.StatusNotFound || !allowed && a.status != http.StatusForbidden {
 					t.Errorf("another tenant's: %d", a.status)
 				}
 				a.hasNot(t, "Theirs")
 			}
 			if !allowed {
-				for _, path := range []string{"/providers", mine + "/verify", mine + "/remove", mine + "/clear", mine + "/forget"} {
+				for _, path := range []string{"/providers", mine + "/verify", mine + "/remove", mine + "/clear", mine + "/forget", mine + "/rotate", mine + "/switch"} {
 					if a := s.post(path, session, url.Values{"word": {"Mine"}, "provider": {"practice"}, "name": {"x"}}); a.status != http.StatusForbidden {
 						t.Errorf("POST %s: %d", path, a.status)
 					}

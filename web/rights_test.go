@@ -22,7 +22,7 @@ var forms = map[string]string{
 	"/plans": "owner admin billing", "/plans/preview": "owner admin billing", "/plans/:id": "owner admin billing", "/plans/:id/publish": "owner admin billing",
 	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/resume": "owner admin developer",
 	"/customers/:id/move": "owner admin billing", "/customers/:id/plan": "owner admin billing",
-	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin",
+	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
