@@ -10,8 +10,8 @@ import (
 	"weir/internal/usage"
 )
 
-// openBooks opens the spool, ends what an earlier life left open, and starts
-// the engine on what the books and the spool say.
+// openBooks opens the spool, starts the engine on what the books and the spool say,
+// and ends what an earlier life left open.
 func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	host, _ := os.Hostname()
 	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.now, Log: a.log})
@@ -23,18 +23,18 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 		a.log.Error("spool damaged", "file", d.File, "offset", d.Offset, "reason", d.Reason, "kept", d.Kept)
 	}
 	started := a.now()
-	ended, alive, err := usage.CloseOpen(spool, rec.Open, a.cfg.RedisURL != "", started)
-	if err != nil {
-		return nil, err
-	}
-	tail := slices.Concat(rec.Tail, ended)
-	books := usage.NewBooks(a.db, spool.Instance(), tail)
+	books := usage.NewBooks(a.db, spool.Instance(), rec.Tail)
 	if err := a.openEngine(books, rec, started); err != nil {
 		return nil, err
 	}
+	ended, alive, err := usage.CloseOpen(ctx, spool, rec.Open, a.redis, started)
+	if err != nil {
+		return nil, err
+	}
+	books.Left(ended)
 	reports := usage.NewReports(a.db, a.now)
 	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
-	a.meter.Recovered(tail)
+	a.meter.Recovered(slices.Concat(rec.Tail, ended))
 	if len(ended)+len(alive) > 0 {
 		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
 	}

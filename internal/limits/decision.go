@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -175,6 +176,23 @@ func (r Reservation) ChargesAt(c Cost) []Charge {
 		i++
 	}
 	return charges
+}
+
+// EndAttempt is the reservation after a move to no candidate: its attempt has
+// ended, and what that took stays charged.
+func (r Reservation) EndAttempt(s Settlement) Reservation {
+	s.Actual.Requests = r.Estimate.Requests
+	if s.GiveBackRequest {
+		s.Actual.Requests = 0
+	}
+	r.Holds = slices.Clone(r.Holds)
+	for i := range r.Holds {
+		if h := &r.Holds[i]; h.Candidate && !h.Ended {
+			h.Amount, h.Pico, h.Ended = h.Limit.Cost(s.Actual), h.Limit.Pico(s.Actual), true
+		}
+	}
+	r.Moves++
+	return r
 }
 
 // Settlement is what a call really was. Its requests stay as reserved, whatever

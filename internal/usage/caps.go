@@ -25,16 +25,23 @@ type Books struct {
 }
 
 // NewBooks makes the books of an instance whose spool was just opened. db is a
-// pool of the app role. tail is what Recovery says, and what was ended since the
-// spool was opened and before the engine knew of it.
+// pool of the app role. tail is what Recovery says.
 func NewBooks(db *postgres.DB, instance uuid.UUID, tail []Ended) *Books {
 	b := &Books{db: db, instance: instance, tail: map[uuid.UUID][]Ended{}}
+	b.Left(tail)
+	return b
+}
+
+// Left adds what was ended since the spool was opened and before the engine was
+// asked anything.
+func (b *Books) Left(tail []Ended) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, e := range tail {
 		if len(e.Charges) > 0 {
 			b.tail[e.Tenant] = append(b.tail[e.Tenant], e)
 		}
 	}
-	return b
 }
 
 // CapTotals is the total of each window, in order; a window that nothing was

@@ -32,6 +32,7 @@ var children = map[string]func(){
 	"spool":  spoolChild,
 	"worker": workerChild,
 	"full":   fullDiskChild,
+	"mover":  moverChild,
 }
 
 // clock is a clock that moves when it is told to.

@@ -42,6 +42,7 @@ const (
 	kindSnapshot   kind = 8  // a snapshot of the limiter: in a file of its own
 	kindElsewhere  kind = 9  // the call is another instance's to end, or was ended there
 	kindMoved      kind = 10 // how a call stands after an attempt that ended
+	kindEnding     kind = 11 // how a call ends, of which an engine is told that others share
 )
 
 // record is one record. A payload that was read is valid until the next read.

@@ -115,12 +115,7 @@ func (m *Meter) disown(ctx context.Context, r limits.Reservation) error {
 	case err == nil && (e.Outcome == Expired && e.Kind == KindDecision || !e.admitted()):
 		return nil // it stays charged until it is settled late
 	case err == nil:
-		a := Admission{Event: e, Reservation: r}
-		actual := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
-		if a.spends() {
-			actual.ChargePico = pico(e.Charge)
-		}
-		_, err = m.limiter.Settle(ctx, r.Tenant, r.ID, limits.Settlement{Actual: actual, GiveBackRequest: e.Requests == 0})
+		_, err = m.limiter.Settle(ctx, r.Tenant, r.ID, Admission{Event: e, Reservation: r}.settlement(e))
 	}
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
 		return nil
@@ -140,27 +135,6 @@ func (m *Meter) expire(c *metered, now time.Time) {
 	m.finish(&e)
 }
 
-// CloseOpen ends, at a start, what an earlier life of this spool left open and
-// nobody can end any more: every gateway call, whose connection died with the
-// process, charged with its prompt and what had been streamed by the last
-// checkpoint; and every reservation of the decision API that ran out meanwhile,
-// unless the engine is shared: another process may have ended it. It returns what the books need of their events, and the reservations that
-// live on.
-func CloseOpen(s *Spool, open []OpenAdmission, shared bool, now time.Time) (ended []Ended, alive []Admission, err error) {
-	for _, o := range open {
-		if o.Decision && (shared || o.Reservation.ExpiresAt.After(now)) {
-			alive = append(alive, o.Admission)
-			continue
-		}
-		e := o.lost(now)
-		if err := s.Finish(&e); err != nil {
-			return nil, nil, err
-		}
-		ended = append(ended, Ended{ID: e.ID, Tenant: e.Tenant, Shard: e.Shard, Number: e.Number, Charges: e.Charges})
-	}
-	return ended, alive, nil
-}
-
 // expired is the event of a call that nobody settled in time.
 func (a Admission) expired(now time.Time) Event {
 	e := a.Event
@@ -169,21 +143,6 @@ func (a Admission) expired(now time.Time) Event {
 		e.Unsettled = &Unsettled{a.Reservation, a.Rates}
 	}
 	return e
-}
-
-func (o OpenAdmission) lost(now time.Time) Event {
-	e := o.expired(now)
-	if o.Decision {
-		return e
-	}
-	e.Tokens = limits.Tokens{Input: e.Estimate.Tokens.Input, CachedInput: e.Estimate.Tokens.CachedInput, CacheWrite: e.Estimate.Tokens.CacheWrite}
-	if o.Checkpoint != nil {
-		e.Tokens = o.Checkpoint.Tokens
-	}
-	cost := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
-	cost.ChargePico = chargePico(o.Rates, cost, e.Test)
-	e.Charges = o.Reservation.ChargesAt(cost)
-	return e.priced(o.Rates)
 }
 
 // Recovered tells which calls ended in an earlier life and may not be in the

@@ -52,7 +52,7 @@ func (m *metering) killed(t *testing.T) *Meter {
 	t.Helper()
 	crash(m.spool)
 	spool, rec := fastSpool(t, m.dir)
-	_, alive, err := CloseOpen(spool, rec.Open, false, m.clock.now())
+	_, alive, err := CloseOpen(t.Context(), spool, rec.Open, nil, m.clock.now())
 	must(t, err)
 	engine := limits.NewMemory(limits.MemoryOptions{Now: m.clock.now, Unclean: true})
 	next := NewMeter(engine, spool, m.reports, quiet(t), m.clock.now)

@@ -276,7 +276,7 @@ func TestAfterAKillGatewayCallsAreClosedAndReservationsLiveOn(t *testing.T) {
 	if len(rec.Open) != 4 || rec.Clean {
 		t.Fatalf("recovered %+v", rec)
 	}
-	ended, live, err := CloseOpen(spool, rec.Open, false, m.clock.now())
+	ended, live, err := CloseOpen(t.Context(), spool, rec.Open, nil, m.clock.now())
 	must(t, err)
 	if len(ended) != 3 || len(live) != 1 {
 		t.Fatalf("%d ended, %d live on", len(ended), len(live))

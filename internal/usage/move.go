@@ -25,9 +25,9 @@ const mostAttempts = 64
 
 // Move goes on to the next attempt of an admitted call of the gateway: what ended
 // is noted and settled with its provider, and the first of the candidates that
-// fits is charged; the plan's part is left alone. Both are in the spool when Move
-// returns, so that a process that dies charges each provider key with what its
-// attempts took. The meter keeps the attempts: Settle is told the last one only.
+// fits is charged; the plan's part is left alone. The one is in the spool before the
+// engine moves, both are when Move returns, so that a process that dies charges each
+// provider key with what its attempts took. The meter keeps the attempts: Settle is told the last one only.
 //
 // Where no candidate fits, the Decision is ProviderFull; the call is still open,
 // and Settle ends it. That is the answer without candidates too, and beyond 64
@@ -47,18 +47,20 @@ func (m *Meter) Move(ctx context.Context, tenant, call uuid.UUID, n Next) (limit
 	if len(c.admission.Event.Attempts) >= mostAttempts-2 { // one more, and the last
 		n.Candidates = nil
 	}
-	ended := limits.Settlement{Actual: limits.Cost{Tokens: n.Ended.Tokens}, GiveBackRequest: n.GiveBackRequest}
-	d, err := m.step(ctx, c, ended, n.Candidates, n.EndUser)
+	to := c.admission.tried(n)
+	if err := m.spool.Move(tenant, call, to); err != nil {
+		return limits.Decision{}, err
+	}
+	d, err := m.step(ctx, c, to.ended(), n.Candidates, n.EndUser)
 	if err != nil {
 		return limits.Decision{}, err
 	}
-	to := c.admission.moved(n, d)
+	to.went(n, d)
+	to.apply(&c.admission)
 	if err := m.spool.Move(tenant, call, to); err != nil {
-		to.apply(&c.admission)
 		m.stepBack(ctx, c)
 		return limits.Decision{}, err
 	}
-	to.apply(&c.admission)
 	return d, nil
 }
 
@@ -109,24 +111,37 @@ func (m *Meter) stepBack(ctx context.Context, c *metered) {
 	}
 }
 
-// moved is how the admission stands after a move.
-func (a *Admission) moved(n Next, d limits.Decision) Moved {
-	to := Moved{
-		Attempts: append(slices.Clip(a.Event.Attempts), n.Ended), Reservation: d.Reservation,
+// Moved is how an open call stands after its attempts so far. Between two notes of
+// one move the engine may have gone on or not: there is an attempt more than the
+// reservation has moves.
+type Moved struct {
+	Attempts    []Attempt          `json:"attempts"`              // that have ended
+	GaveBack    bool               `json:"gave_back,omitzero"`    // the request of the last of them
+	Reservation limits.Reservation `json:"reservation"`           // with what they took, and what the next one holds
+	ProviderKey uuid.UUID          `json:"provider_key,omitzero"` // of the last attempt, or the one that runs
+	Model       string             `json:"model,omitzero"`
+}
+
+// tried is how the admission stands when its attempt has ended.
+func (a *Admission) tried(n Next) Moved {
+	return Moved{
+		Attempts: append(slices.Clip(a.Event.Attempts), n.Ended), GaveBack: n.GiveBackRequest, Reservation: a.Reservation,
 		ProviderKey: n.Ended.ProviderKey, Model: n.Ended.Model,
 	}
+}
+
+// ended is what the last attempt took of its provider.
+func (to *Moved) ended() limits.Settlement {
+	last := to.Attempts[len(to.Attempts)-1]
+	return limits.Settlement{Actual: limits.Cost{Tokens: last.Tokens}, GiveBackRequest: to.GaveBack}
+}
+
+// went notes where the engine has gone on to.
+func (to *Moved) went(n Next, d limits.Decision) {
+	to.Reservation = d.Reservation
 	if d.Admitted && d.Candidate < len(n.Candidates) {
 		to.ProviderKey, to.Model = n.Candidates[d.Candidate].ProviderKey, n.Candidates[d.Candidate].Model
 	}
-	return to
-}
-
-// Moved is how an open call stands after its attempts so far.
-type Moved struct {
-	Attempts    []Attempt          `json:"attempts"`    // that have ended
-	Reservation limits.Reservation `json:"reservation"` // with what they took, and what the next one holds
-	ProviderKey uuid.UUID          `json:"provider_key"`
-	Model       string             `json:"model"`
 }
 
 // apply makes the admission what it is after the move. When it expires is left as

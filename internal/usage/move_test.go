@@ -211,7 +211,7 @@ func TestAfterAKillEachProviderKeyIsChargedWithWhatItsAttemptsTook(t *testing.T)
 		if len(rec.Open) != 1 || !rec.Open[0].Reservation.ExpiresAt.Equal(until) {
 			t.Fatalf("recovered %+v", rec.Open)
 		}
-		list, _, err := CloseOpen(again, rec.Open, false, m.clock.now())
+		list, _, err := CloseOpen(t.Context(), again, rec.Open, nil, m.clock.now())
 		must(t, err)
 		want := map[string]int64{
 			m.plan[1].Ledger(""): 100, keys.limits[0][1].Ledger(""): 1, keys.limits[0][2].Ledger(""): 30,

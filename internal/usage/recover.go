@@ -31,6 +31,9 @@ type Recovery struct {
 type OpenAdmission struct {
 	Admission
 	Checkpoint *Checkpoint // nil: none was written
+
+	moved  *Moved  // nil: never
+	ending *ending // nil: it was not ending
 }
 
 // Ended is what the books need of a terminal event that may not be committed.
@@ -101,7 +104,7 @@ func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
 		o := &openCall{seg: seg, off: off}
 		if was := s.open[r.id]; was != nil { // copied forward
 			was.seg.open--
-			o.checkpoint, o.until, o.moved = was.checkpoint, was.until, was.moved
+			o.checkpoint, o.until, o.moved, o.ending = was.checkpoint, was.until, was.moved, was.ending
 		}
 		s.hold(r.id, o)
 	case kindCheckpoint:
@@ -117,6 +120,11 @@ func (s *Spool) replay(seg *segment, off int64, r record, rec *Recovery) error {
 		if o := s.open[r.id]; o != nil {
 			o.moved = new(Moved)
 			return decodeOwn(r.payload, o.moved)
+		}
+	case kindEnding:
+		if o := s.open[r.id]; o != nil {
+			o.ending = new(ending)
+			return decodeOwn(r.payload, o.ending)
 		}
 	case kindEnded:
 		return s.replayEnded(seg, off, r, rec)
@@ -192,7 +200,7 @@ func (s *Spool) readOpen(rec *Recovery) error {
 
 // read is the admission as it was written.
 func (o *openCall) read() (OpenAdmission, error) {
-	a := OpenAdmission{Checkpoint: o.checkpoint}
+	a := OpenAdmission{Checkpoint: o.checkpoint, moved: o.moved, ending: o.ending}
 	f, err := os.Open(o.seg.path)
 	if err != nil {
 		return a, err

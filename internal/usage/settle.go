@@ -44,7 +44,7 @@ type Settled struct {
 // (reservation_settled). NotFound is an id that is unknown, another tenant's or
 // forgotten.
 func (m *Meter) Settle(ctx context.Context, tenant, call uuid.UUID, r Result) (Settled, error) {
-	return m.end(ctx, tenant, call, r, func(c *metered) (limits.Outcome, error) {
+	return m.end(ctx, tenant, call, ending{Result: r}, func(c *metered) (limits.Outcome, error) {
 		return m.limiter.Settle(ctx, tenant, call, limits.Settlement{Actual: c.admission.actual(r)})
 	})
 }
@@ -52,12 +52,13 @@ func (m *Meter) Settle(ctx context.Context, tenant, call uuid.UUID, r Result) (S
 // Cancel ends an admitted call that never left for a provider: everything is
 // given back, the request too. Otherwise it is as Settle.
 func (m *Meter) Cancel(ctx context.Context, tenant, call uuid.UUID) (Settled, error) {
-	return m.end(ctx, tenant, call, Result{Outcome: Aborted}, func(*metered) (limits.Outcome, error) {
+	return m.end(ctx, tenant, call, ending{Result: Result{Outcome: Aborted}, Cancelled: true}, func(*metered) (limits.Outcome, error) {
 		return m.limiter.Cancel(ctx, tenant, call)
 	})
 }
 
-func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decide func(*metered) (limits.Outcome, error)) (Settled, error) {
+func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, how ending, decide func(*metered) (limits.Outcome, error)) (Settled, error) {
+	r := how.Result
 	c, err := m.known(ctx, tenant, call)
 	if err != nil {
 		return Settled{}, err
@@ -66,6 +67,9 @@ func (m *Meter) end(ctx context.Context, tenant, call uuid.UUID, r Result, decid
 		return Settled{}, err
 	}
 	defer c.mu.Unlock()
+	if m.shared != nil && !c.admission.Decision && c.event == nil {
+		_ = m.spool.ending(tenant, call, how) // Finish says what is wrong with the spool
+	}
 	o, err := decide(c)
 	if fault.Is(err, fault.NotFound) { // the engine has forgotten it; the event has not
 		if c.ended() {

@@ -74,6 +74,7 @@ type openCall struct {
 	checkpoint *Checkpoint
 	until      time.Time // as last extended; zero: never
 	moved      *Moved    // as it last moved; nil: never
+	ending     *ending   // nil: the engine was not told of an end
 }
 
 // Checkpoint is what a running stream had counted.

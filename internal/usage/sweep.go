@@ -130,20 +130,17 @@ func (s *Spool) copyCall(f *os.File, seg *segment, id uuid.UUID) error {
 // copyState repeats what was noted of a call since its admission.
 func (s *Spool) copyState(id uuid.UUID, o *openCall) error {
 	if o.moved != nil {
-		body, err := encode(o.moved)
-		if err != nil {
-			return err
-		}
-		if _, err := s.append(record{kind: kindMoved, id: id, payload: body}.frame(), 0, 0); err != nil {
+		if err := s.copyNote(kindMoved, id, o.moved); err != nil {
 			return err
 		}
 	}
 	if o.checkpoint != nil {
-		body, err := encode(o.checkpoint)
-		if err != nil {
+		if err := s.copyNote(kindCheckpoint, id, o.checkpoint); err != nil {
 			return err
 		}
-		if _, err := s.append(record{kind: kindCheckpoint, id: id, payload: body}.frame(), 0, 0); err != nil {
+	}
+	if o.ending != nil {
+		if err := s.copyNote(kindEnding, id, o.ending); err != nil {
 			return err
 		}
 	}
@@ -151,5 +148,14 @@ func (s *Spool) copyState(id uuid.UUID, o *openCall) error {
 		return nil
 	}
 	_, err := s.append(record{kind: kindExtended, id: id}.frame(), 0, o.until.UnixMicro())
+	return err
+}
+
+func (s *Spool) copyNote(k kind, id uuid.UUID, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = s.append(record{kind: k, id: id, payload: body}.frame(), 0, 0)
 	return err
 }

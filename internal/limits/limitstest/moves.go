@@ -119,6 +119,9 @@ var moves = []guarantee{
 		j.remaining(270, j.keys[0][0])
 		j.remaining(1, j.keys[0][2])
 		j.remaining(900, j.plan[1])
+		if diff := cmp.Diff(d.Reservation, j.reserved.Reservation.EndAttempt(limits.Settlement{Actual: tokens(30)})); diff != "" {
+			t.Fatalf("worked out, the reservation is another one:\n%s", diff)
+		}
 		j.settled(j.reserved.Reservation, 0)
 		j.remaining(1000, j.plan[1])
 		j.remaining(270, j.keys[0][0])
