@@ -78,7 +78,7 @@ type flow struct {
 func (x *exchange) stream(resp *http.Response) *failure {
 	now := x.s.Now()
 	f := &flow{x: x, header: resp.Header, stream: wire.NewStream(x.at.in, x.call.form.wire, x.call.streamOptions(x.k, now)), since: now, checkpoint: now}
-	err := f.copy(wire.NewReader(x.try.watch.reader(resp.Body)))
+	err := f.copy(wire.NewReader(x.at.in, x.try.watch.reader(resp.Body)))
 	body, failed := f.stream.Failed()
 	switch {
 	case f.out != nil:

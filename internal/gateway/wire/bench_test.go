@@ -32,7 +32,7 @@ func BenchmarkNext(b *testing.B) {
 			b.ReportAllocs()
 			var out []byte
 			for n := 0; n < b.N; {
-				s, r := NewStream(c.from, c.to, StreamOptions{}), NewReader(bytes.NewReader(stream))
+				s, r := NewStream(c.from, c.to, StreamOptions{}), NewReader(c.from, bytes.NewReader(stream))
 				for {
 					e, err := r.Next()
 					if errors.Is(err, io.EOF) {

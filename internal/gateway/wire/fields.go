@@ -105,7 +105,7 @@ func (r *raw) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// word is a string of a small vocabulary; "" for anything else.
+// word is a string, mostly of a small vocabulary; "" for anything else.
 type word string
 
 // UnmarshalJSONFrom reads any value.

@@ -10,7 +10,7 @@ import (
 type segment struct {
 	kind     string // text, thinking, tool_use
 	id, name string
-	pending  string // came, and is not said yet
+	pending  []byte // came, and is not said yet
 	index    int    // among the blocks, once it is open
 	open     bool
 	shape    shape
@@ -23,9 +23,9 @@ type shape struct {
 	inString, escaped bool
 }
 
-func (s *shape) take(piece string) {
-	for i := range len(piece) {
-		switch c := piece[i]; {
+func (s *shape) take(piece []byte) {
+	for _, c := range piece {
+		switch {
 		case s.escaped:
 			s.escaped = false
 		case s.inString && c == '\\':
@@ -54,10 +54,11 @@ func (w *messagesWriter) say(kind, piece string) {
 		return
 	}
 	if last := len(w.waiting) - 1; last >= 0 && w.waiting[last].kind == kind {
-		w.waiting[last].pending += piece
-		return
+		w.waiting[last].pending = append(w.waiting[last].pending, piece...)
+	} else {
+		w.waiting = append(w.waiting, &segment{kind: kind, pending: []byte(piece)})
 	}
-	w.waiting = append(w.waiting, &segment{kind: kind, pending: piece})
+	w.held += len(piece)
 }
 
 // call adds a piece of a tool's call. A provider that numbers none, or all
@@ -80,11 +81,15 @@ func (w *messagesWriter) call(c chatToolCall) {
 		w.waiting = append(w.waiting, s)
 	}
 	s.id, s.name = first(s.id, toolID(c.ID)), first(s.name, c.Function.Name)
-	s.pending += string(c.Function.Arguments)
+	s.pending = append(s.pending, c.Function.Arguments...)
+	w.held += len(c.Function.Arguments)
 }
 
+// heldLimit is how much of later blocks waits for an earlier one to be whole.
+const heldLimit = 1 << 20
+
 // pump says what can be said: the pieces of the first segment, and its end once
-// it is whole and another waits. all ends them all.
+// it is whole and another waits, or too much does. all ends them all.
 func (w *messagesWriter) pump(out []byte, all bool) []byte {
 	for len(w.waiting) > 0 {
 		s := w.waiting[0]
@@ -94,8 +99,9 @@ func (w *messagesWriter) pump(out []byte, all bool) []byte {
 			}
 			out = w.open(out, s)
 		}
+		w.held -= len(s.pending)
 		out = s.flush(out)
-		if !all && (len(w.waiting) == 1 || !s.whole()) {
+		if !all && (len(w.waiting) == 1 || !s.whole() && w.held < heldLimit) {
 			return out
 		}
 		out = event(out, "content_block_stop", indexed{Type: "content_block_stop", Index: s.index})
@@ -136,19 +142,19 @@ func (w *messagesWriter) open(out []byte, s *segment) []byte {
 }
 
 func (s *segment) flush(out []byte) []byte {
-	if s.pending == "" {
+	if len(s.pending) == 0 {
 		return out
 	}
 	p := claudePiece{}
 	switch s.kind {
 	case "text":
-		p.Type, p.Text = "text_delta", s.pending
+		p.Type, p.Text = "text_delta", string(s.pending)
 	case "thinking":
-		p.Type, p.Thinking = "thinking_delta", s.pending
+		p.Type, p.Thinking = "thinking_delta", string(s.pending)
 	default:
-		p.Type, p.Partial = "input_json_delta", s.pending
+		p.Type, p.Partial = "input_json_delta", string(s.pending)
 		s.shape.take(s.pending)
 	}
-	s.pending = ""
+	s.pending = s.pending[:0]
 	return event(out, "content_block_delta", indexed{Type: "content_block_delta", Index: s.index, Delta: &p})
 }

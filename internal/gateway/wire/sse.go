@@ -7,14 +7,16 @@ import (
 	"io"
 )
 
-// lineLimit is the longest line of a stream, eventLimit the longest event.
+// lineLimit is the longest line of a stream of text, mediaLimit that of one
+// whose events may hold an image or the whole answer. An event is at most twice
+// as long.
 const (
 	lineLimit  = 1 << 20
-	eventLimit = 2 * lineLimit
+	mediaLimit = 16 << 20
 )
 
 // ErrLineTooLong ends a stream with a line or an event that no form has.
-var ErrLineTooLong = errors.New("a line of the stream is longer than 1 MiB")
+var ErrLineTooLong = errors.New("a line of the stream is longer than any that its form has")
 
 // Event is one block of a stream. Its parts are good until the next one is
 // read.
@@ -31,6 +33,7 @@ type Event struct {
 // one payload. It belongs to one goroutine.
 type Reader struct {
 	r      *bufio.Reader
+	most   int  // the longest line
 	skipLF bool // the last line ended with CR: an LF that follows belongs to it
 	first  bool
 	text   []byte
@@ -38,9 +41,13 @@ type Reader struct {
 	data   []byte
 }
 
-// NewReader reads a stream from r.
-func NewReader(r io.Reader) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, 16<<10), first: true}
+// NewReader reads a stream of a form from r.
+func NewReader(f Form, r io.Reader) *Reader {
+	s := &Reader{r: bufio.NewReaderSize(r, 16<<10), most: mediaLimit, first: true}
+	if f == Chat || f == Completions || f == Messages {
+		s.most = lineLimit
+	}
+	return s
 }
 
 // Next reads one event. io.EOF comes after the last complete one; a block that
@@ -64,7 +71,7 @@ func (s *Reader) Next() (Event, error) {
 			e.Text, e.Data = s.text, s.data
 			return e, nil
 		}
-		if len(s.text) > eventLimit {
+		if len(s.text) > 2*s.most {
 			return Event{}, ErrLineTooLong
 		}
 	}
@@ -112,7 +119,7 @@ func (s *Reader) line() error {
 				continue
 			}
 		}
-		end := bytes.IndexAny(b, "\r\n")
+		end := lineEnd(b)
 		if end < 0 {
 			s.text = append(s.text, b...)
 			_, _ = s.r.Discard(len(b))
@@ -121,7 +128,7 @@ func (s *Reader) line() error {
 			s.skipLF = b[end] == '\r'
 			_, _ = s.r.Discard(end + 1)
 		}
-		if len(s.text)-from > lineLimit {
+		if len(s.text)-from > s.most {
 			return ErrLineTooLong
 		}
 		if end >= 0 {
@@ -129,6 +136,18 @@ func (s *Reader) line() error {
 			return nil
 		}
 	}
+}
+
+// lineEnd is where the first CR or LF is; −1 for none.
+func lineEnd(b []byte) int {
+	end := bytes.IndexByte(b, '\n')
+	if end >= 0 {
+		b = b[:end]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return end
 }
 
 // withoutBOM drops the byte order mark that the first line may begin with.

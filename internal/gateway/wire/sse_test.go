@@ -19,7 +19,7 @@ type heard struct{ Name, Data, Text string }
 
 func events(t *testing.T, r io.Reader) (out []heard) {
 	t.Helper()
-	s := NewReader(r)
+	s := NewReader(Chat, r)
 	for {
 		e, err := s.Next()
 		if errors.Is(err, io.EOF) {
@@ -72,7 +72,7 @@ func TestALineWithoutEndIsBounded(t *testing.T) {
 		"a line":           io.LimitReader(endless("x"), 10<<20),
 		"lines of a block": io.LimitReader(endless("data: x\n"), 10<<20),
 	} {
-		if _, err := NewReader(r).Next(); !errors.Is(err, ErrLineTooLong) {
+		if _, err := NewReader(Chat, r).Next(); !errors.Is(err, ErrLineTooLong) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -88,7 +88,7 @@ func (e endless) Read(p []byte) (int, error) {
 func FuzzAnyStreamIsReadWithoutPanic(f *testing.F) {
 	f.Add([]byte(story))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		s := NewReader(bytes.NewReader(b))
+		s := NewReader(Chat, bytes.NewReader(b))
 		for {
 			if _, err := s.Next(); err != nil {
 				return

@@ -27,9 +27,10 @@ type chatWriter struct {
 type claudeStreamBlock struct {
 	claudeBlock
 
-	tool     int // position among the calls
-	pieces   bool
-	thinking strings.Builder
+	tool      int // position among the calls
+	pieces    bool
+	thinking  strings.Builder
+	signature strings.Builder
 }
 
 type claudeStreamEvent struct {
@@ -84,7 +85,11 @@ func (w *chatWriter) begin(out []byte) []byte {
 }
 
 func (w *chatWriter) open(out []byte, v *claudeStreamEvent) []byte {
+	if len(w.blocks) >= maxChoices {
+		return out // more than are ever open at once
+	}
 	b := &claudeStreamBlock{claudeBlock: v.Block}
+	b.signature.WriteString(b.Signature)
 	w.blocks[v.Index] = b
 	switch b.Type {
 	case "text":
@@ -110,7 +115,7 @@ func (w *chatWriter) piece(out []byte, v *claudeStreamEvent) []byte {
 	case "thinking_delta":
 		return w.thought(out, b, v.Delta.Thinking)
 	case "signature_delta":
-		b.Signature += v.Delta.Signature
+		b.signature.WriteString(v.Delta.Signature)
 	case "input_json_delta":
 		if v.Delta.Partial != "" && b.Type == "tool_use" {
 			b.pieces = true
@@ -133,8 +138,8 @@ func (w *chatWriter) close(out []byte, index int) []byte {
 			input = jsontext.Value("{}")
 		}
 		return w.call(out, b, chatToolCall{Function: chatFunction{Arguments: loose(input)}})
-	case b.Type == "thinking" && b.Signature != "":
-		return w.seal(out, signedThought(b.thinking.String(), b.Signature))
+	case b.Type == "thinking" && b.signature.Len() > 0:
+		return w.seal(out, signedThought(b.thinking.String(), b.signature.String()))
 	case b.Type == "redacted_thinking":
 		return w.seal(out, sealedThought(b.Data))
 	}

@@ -19,6 +19,7 @@ type messagesWriter struct {
 	waiting   []*segment // the first is the open one, if any is
 	calls     map[int]*segment
 	blocks    int // begun so far
+	held      int // bytes that wait
 	finish    string
 }
 
@@ -29,12 +30,12 @@ type chatStreamEvent struct {
 		Index place `json:"index"`
 		Delta struct {
 			Content   jsontext.Value `json:"content"`
-			Refusal   loose          `json:"refusal"`
-			Reasoning loose          `json:"reasoning_content"`
-			Thought   loose          `json:"reasoning"`
+			Refusal   word           `json:"refusal"`
+			Reasoning word           `json:"reasoning_content"`
+			Thought   word           `json:"reasoning"`
 			ToolCalls []chatToolCall `json:"tool_calls"`
 		} `json:"delta"`
-		Finish loose `json:"finish_reason"`
+		Finish word `json:"finish_reason"`
 	} `json:"choices"`
 }
 

@@ -21,7 +21,7 @@ type followed struct {
 }
 
 func follow(t interface{ Fatal(...any) }, from, to Form, o StreamOptions, r io.Reader) (f followed) {
-	s, events := NewStream(from, to, o), NewReader(r)
+	s, events := NewStream(from, to, o), NewReader(from, r)
 	var out []byte
 	for {
 		e, err := events.Next()

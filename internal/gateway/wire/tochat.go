@@ -107,7 +107,7 @@ func (r *chatRequest) readFormat(body *jsonbody.Object, _ ToChat) error {
 	if config.Format.Type != "json_schema" {
 		return cannotSay("/output_config/format/type", "the output format "+strconv.Quote(config.Format.Type))
 	}
-	r.ResponseFormat = &chatFormat{Type: "json_schema", Schema: &chatSchema{Name: "answer", Schema: config.Format.Schema, Strict: true}}
+	r.ResponseFormat = &chatFormat{Type: "json_schema", Schema: &chatSchema{Name: "answer", Schema: config.Format.Schema, Strict: strict(config.Format.Schema)}}
 	return nil
 }
 

@@ -70,21 +70,27 @@ func chatParts(v jsontext.Value, pointer string) (parts []chatPart, err error) {
 	return parts, decode(v, pointer, &parts)
 }
 
-// contentBlocks says a content in blocks. Anthropic refuses empty texts.
+// contentBlocks says a content in blocks. Anthropic refuses texts of nothing but
+// white space: they lengthen the text before them, or are left out.
 func contentBlocks(v jsontext.Value, pointer string) (out []jsontext.Value, err error) {
 	parts, err := chatParts(v, pointer)
 	if err != nil {
 		return nil, err
 	}
+	var blocks []*claudeBlock
 	for i := range parts {
 		b, err := block(&parts[i], at(pointer, i))
 		if err != nil {
 			return nil, err
 		}
-		if b.Type == "text" && b.Text == "" {
-			continue
-		}
 		b.CacheControl = orNil(parts[i].CacheControl)
+		if b.Type != "text" || strings.TrimSpace(b.Text) != "" {
+			blocks = append(blocks, b)
+		} else if last := len(blocks) - 1; last >= 0 && blocks[last].Type == "text" {
+			blocks[last].Text += b.Text
+		}
+	}
+	for _, b := range blocks {
 		v, err := encode(b)
 		if err != nil {
 			return nil, err

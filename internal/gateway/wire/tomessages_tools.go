@@ -22,9 +22,9 @@ func (r *claudeRequest) readTools(body *jsonbody.Object) error {
 		if t.Type != "function" {
 			return cannotSay(at("/tools", i)+"/type", "a tool of the type "+strconv.Quote(t.Type))
 		}
-		schema := orNil(t.Function.Parameters)
-		if schema == nil || compacted(schema) == "{}" {
-			schema = noParameters
+		schema, err := inputSchema(t.Function.Parameters, at("/tools", i)+"/function/parameters")
+		if err != nil {
+			return err
 		}
 		cache := orNil(t.CacheControl)
 		if cache == nil {
@@ -36,6 +36,28 @@ func (r *claudeRequest) readTools(body *jsonbody.Object) error {
 		return nil // Anthropic refuses a choice among none
 	}
 	return r.readToolChoice(body)
+}
+
+// inputSchema is a tool's schema with the type that Anthropic demands.
+func inputSchema(parameters jsontext.Value, pointer string) (jsontext.Value, error) {
+	if !present(parameters) {
+		return noParameters, nil
+	}
+	if parameters.Kind() != '{' {
+		return nil, jsonbody.Field(pointer, "wrong_type", "A tool's parameters are a JSON schema.")
+	}
+	o, err := jsonbody.ParseObject(parameters)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(o.Names()) == 0:
+		return noParameters, nil
+	case o.Get("type") == nil:
+		o.Set("type", jsontext.Value(`"object"`))
+		return o.Bytes(), nil
+	}
+	return parameters, nil
 }
 
 func (r *claudeRequest) readToolChoice(body *jsonbody.Object) (err error) {
