@@ -132,8 +132,9 @@ func logged(log *slog.Logger) echo.MiddlewareFunc {
 			if err != nil {
 				c.Error(err)
 			}
-			log.Info("request", "request_id", c.Response().Header().Get(echo.HeaderXRequestID), "method", c.Request().Method,
-				"route", c.Path(), "status", c.Response().Status, "ms", time.Since(began).Milliseconds(), "bytes", c.Response().Size)
+			r, w := c.Request(), c.Response()
+			log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", w.Header().Get(echo.HeaderXRequestID)), slog.String("method", r.Method),
+				slog.String("route", c.Path()), slog.Int("status", w.Status), slog.Int64("ms", time.Since(began).Milliseconds()), slog.Int64("bytes", w.Size))
 			return nil
 		}
 	}

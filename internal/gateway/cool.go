@@ -211,7 +211,7 @@ func (x *exchange) served(header http.Header) {
 	x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, false, now)
 	x.learn(ctx, readStated(http.StatusOK, header, nil, catalogue.QuirksOf(x.at.Endpoint.BaseURL), now).limits)
 	at := healthID{x.at.Key.ID, x.at.model}
-	r := x.at.Route
+	r := *x.at.Route
 	r.Key = x.s.health.of(r.Key, x.at.model)
 	failed := x.s.health.fails(x.k.who.Tenant.ID, x.at.model, false)
 	if !failed && !r.Marked(x.at.model) || !x.s.health.begin(at) {

@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -295,19 +295,32 @@ const (
 
 // beat keeps the reservation of a running call alive until the returned stop.
 func (s *Server) beat(x *exchange) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(x.k.ctx))
-	var again *time.Timer
-	ready := make(chan struct{})
-	again = time.AfterFunc(beatAt, func() {
-		<-ready
-		_, err := s.Meter.Extend(ctx, x.k.who.Tenant.ID, x.reservation, s.Now().Add(heldFor))
-		if err != nil && !errors.Is(err, context.Canceled) && !fault.Is(err, fault.Conflict) {
-			s.Log.WarnContext(ctx, "reservation not extended", "request_id", x.k.requestID(), "error", err)
-		}
-		if ctx.Err() == nil {
-			again.Reset(beatAt)
-		}
-	})
-	close(ready)
-	return func() { cancel(); again.Stop() }
+	b := &pulse{s: s, x: x}
+	b.timer.Store(time.AfterFunc(beatAt, b.beat))
+	return b.stop
+}
+
+// pulse is what keeps one call's reservation alive.
+type pulse struct {
+	s     *Server
+	x     *exchange
+	timer atomic.Pointer[time.Timer]
+	over  atomic.Bool
+}
+
+func (b *pulse) beat() {
+	ctx, cancel := context.WithTimeout(context.Background(), beatAt)
+	defer cancel()
+	_, err := b.s.Meter.Extend(ctx, b.x.k.who.Tenant.ID, b.x.reservation, b.s.Now().Add(heldFor))
+	if err != nil && !b.over.Load() && !fault.Is(err, fault.Conflict) {
+		b.s.Log.WarnContext(ctx, "reservation not extended", "request_id", b.x.k.requestID(), "error", err)
+	}
+	if !b.over.Load() {
+		b.timer.Store(time.AfterFunc(beatAt, b.beat))
+	}
+}
+
+func (b *pulse) stop() {
+	b.over.Store(true)
+	b.timer.Load().Stop()
 }

@@ -48,7 +48,7 @@ func formAt(w wire.Form) *form {
 // reach is how a provider serves a route: the form in which it is called, or
 // not at all. Chat completions and messages are translated where the provider
 // speaks the other; tokens are counted here where it does not count them.
-func (f *form) reach(r tenants.Route) (in wire.Form, ok bool) {
+func (f *form) reach(r *tenants.Route) (in wire.Form, ok bool) {
 	p := r.Endpoint.Provider
 	switch {
 	case p.Serves(f.path):

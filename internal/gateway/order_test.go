@@ -22,7 +22,7 @@ func ordering(now time.Time) *Server {
 // on are candidates for a model "m", one for each line that is described.
 func on(n int, describe func(i int, c *candidate)) (list []candidate) {
 	for i := range n {
-		c := candidate{Route: tenants.Route{Key: tenants.ProviderKey{ID: uuid.New()}, Endpoint: catalogue.Endpoint{BaseURL: fmt.Sprintf("https://%d.example", i)}}, model: "m", rank: 1, share: 1, group: i}
+		c := candidate{Route: &tenants.Route{Key: tenants.ProviderKey{ID: uuid.New()}, Endpoint: catalogue.Endpoint{BaseURL: fmt.Sprintf("https://%d.example", i)}}, model: "m", rank: 1, share: 1, group: i}
 		describe(i, &c)
 		list = append(list, c)
 	}

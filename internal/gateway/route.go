@@ -12,7 +12,7 @@ import (
 
 // candidate is one provider key with the model that it would serve.
 type candidate struct {
-	tenants.Route
+	*tenants.Route
 	model string
 	in    wire.Form // in which it is called
 	rank  int       // its priority; the first is 1
@@ -95,8 +95,9 @@ func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool,
 	var found, served bool
 	var broken error
 	for i, line := range lines {
-		for _, r := range known {
-			if !line.Reaches(r) || k.who.Key.Test && !r.Endpoint.Provider.Practice {
+		for j := range known {
+			r := &known[j]
+			if !line.Reaches(*r) || k.who.Key.Test && !r.Endpoint.Provider.Practice {
 				continue
 			}
 			found = true

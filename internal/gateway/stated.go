@@ -140,6 +140,9 @@ func windowOf(r rate, q catalogue.Quirks) limits.Window {
 // figure is a count: no sign, no fraction, at most 10^15. Azure sends −1 where it
 // does not know.
 func figure(s string) (int64, bool) {
+	if s == "" {
+		return 0, false
+	}
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	return n, err == nil && n >= 0 && n <= 1e15
 }
@@ -149,7 +152,9 @@ func figure(s string) (int64, bool) {
 // seconds or milliseconds of the epoch. ok is false for anything else, and for
 // what has passed.
 func readReset(s string, now time.Time) (wait time.Duration, ok bool) {
-	s = strings.TrimSpace(s)
+	if s = strings.TrimSpace(s); s == "" {
+		return 0, false
+	}
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		switch {
 		case n >= 1e12 && n < 1e14:

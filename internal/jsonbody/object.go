@@ -34,17 +34,32 @@ func ParseObject(body []byte) (*Object, error) {
 	}
 	// The decoder refuses duplicates at every depth and bad UTF-8.
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
-	kind := d.PeekKind()
+	if d.PeekKind() != '{' {
+		return nil, noObject(d, body)
+	}
+	o, err := members(d, body, "")
+	if err != nil {
+		return nil, err
+	}
+	return o, trailing(d, body)
+}
+
+// noObject says what is wrong with a body that does not begin as an object.
+func noObject(d *jsontext.Decoder, body []byte) error {
 	if err := d.SkipValue(); err != nil {
-		return nil, parseFault(err)
+		return parseFault(err)
 	}
+	if err := trailing(d, body); err != nil {
+		return err
+	}
+	return one("", "wrong_type", "The body must be a JSON object.")
+}
+
+func trailing(d *jsontext.Decoder, body []byte) error {
 	if len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
-		return nil, one("", "bad_json", "Something follows the JSON value; send one object.")
+		return one("", "bad_json", "Something follows the JSON value; send one object.")
 	}
-	if kind != '{' {
-		return nil, one("", "wrong_type", "The body must be a JSON object.")
-	}
-	return members(body, "")
+	return nil
 }
 
 func parseFault(err error) error {
@@ -55,34 +70,43 @@ func parseFault(err error) error {
 	return one("", "bad_json", "The body is not valid JSON.")
 }
 
-// members reads a valid object that stands at a pointer. Values are parts of
-// its text, not copies.
-func members(object []byte, at string) (*Object, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(object))
+// members reads the object that d is at, which stands at a pointer. Values are
+// parts of text, not copies.
+func members(d *jsontext.Decoder, text []byte, at string) (*Object, error) {
 	if _, err := d.ReadToken(); err != nil { // {
 		return nil, parseFault(err)
 	}
-	o := &Object{}
-	folded := map[string]string{}
+	o := &Object{members: make([]member, 0, 16)}
 	for d.PeekKind() != '}' {
 		name, err := d.ReadToken()
 		if err != nil {
 			return nil, parseFault(err)
 		}
 		m := member{name: name.String()}
-		if m.value, err = next(d, object); err != nil {
+		if m.value, err = next(d, text); err != nil {
 			return nil, parseFault(err)
 		}
-		key := strings.ToLower(m.name)
-		if other, twice := folded[key]; twice {
+		if other, twice := o.alike(m.name); twice {
 			return nil, one(at+"/"+escape(m.name), "ambiguous_json", fmt.Sprintf("%q and %q differ in case only; send one of them.", other, m.name))
 		}
-		folded[key] = m.name
 		if o.members = append(o.members, m); len(o.members) > maxMembers {
 			return nil, one(at, "too_many", "The object has more than 1,000 members.")
 		}
 	}
+	if _, err := d.ReadToken(); err != nil { // }
+		return nil, parseFault(err)
+	}
 	return o, nil
+}
+
+// alike is a member whose name differs from this one in case only.
+func (o *Object) alike(name string) (other string, found bool) {
+	for i := range o.members {
+		if strings.EqualFold(o.members[i].name, name) {
+			return o.members[i].name, true
+		}
+	}
+	return "", false
 }
 
 // next skips the decoder over a value and returns its text.
@@ -140,7 +164,7 @@ func (o *Object) Object(name string) (*Object, error) {
 	if v.Kind() != '{' {
 		return nil, one("/"+escape(name), "wrong_type", "This must be an object.")
 	}
-	return members(v, "/"+escape(name))
+	return members(jsontext.NewDecoder(bytes.NewBuffer(v)), v, "/"+escape(name))
 }
 
 // Bytes writes the object as one line of JSON.

@@ -76,7 +76,7 @@ type Event struct {
 
 	Charge       money.Pico  `json:"charge_pico"` // what the customer pays
 	Currency     string      `json:"currency"`
-	Cost         *money.Pico `json:"cost_pico,omitzero"` // what the provider charges; absent: unpriced
+	Cost         *money.Pico `json:"cost_pico,omitempty"` // what the provider charges; absent: unpriced
 	CostCurrency string      `json:"cost_currency,omitzero"`
 	Prices       []uuid.UUID `json:"prices,omitzero"` // the price lines that counted
 

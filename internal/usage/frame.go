@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 )
 
@@ -71,29 +70,38 @@ func (r record) frame() []byte {
 	return b
 }
 
-// frames are buffers for records that are written at once.
-var frames = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// frames are memory for records that are written at once.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// keptFrame is the largest buffer that is kept for the next record.
+// keptFrame is the largest piece of it that is kept for the next record.
 const keptFrame = 16 << 10
 
 // framed is the frame of a record whose payload is v, encoded in its place. done
 // gives its memory back once it is written.
 func framed(kind kind, id uuid.UUID, v any) (b []byte, done func(), err error) {
-	buf := frames.Get().(*bytes.Buffer)
-	buf.Reset()
+	kept := frames.Get().(*[]byte)
 	var header [headerSize]byte
 	copy(header[26:], id[:])
 	header[8] = byte(kind)
-	buf.Write(header[:])
-	err = json.MarshalWrite(buf, v, encoding)
-	b = buf.Bytes()
+	b = append((*kept)[:0], header[:]...)
+	switch v := v.(type) {
+	case *Admission:
+		b = appendAdmission(b, v)
+	case *Event:
+		b = appendEvent(b, v)
+	default:
+		var body []byte
+		body, err = encode(v)
+		b = append(b, body...)
+	}
+	whole := b
 	if body := b[headerSize:]; bytes.Contains(body, nul) {
 		b = append(b[:headerSize:headerSize], withoutNUL(body)...)
 	}
 	return b, func() {
-		if buf.Cap() <= keptFrame {
-			frames.Put(buf)
+		if cap(whole) <= keptFrame {
+			*kept = whole
+			frames.Put(kept)
 		}
 	}, err
 }
