@@ -20,6 +20,12 @@ var Gateway []byte
 //go:embed decision-api.md
 var Decisions []byte
 
+// Catalogue is catalogue.md: providers, and what they say of models, limits and
+// prices.
+//
+//go:embed catalogue.md
+var Catalogue []byte
+
 // Models is models.md: aliases, pools, and where a call goes.
 //
 //go:embed models.md

@@ -53,6 +53,7 @@ var navigation = []navGroup{
 		{Path: "/docs/decisions", Icon: "limits", Words: "The decision API"},
 		{Path: "/docs/limits", Icon: "limits", Words: "How limits count"},
 		{Path: "/docs/models", Icon: "models", Words: "Models, aliases and pools"},
+		{Path: "/docs/catalogue", Icon: "providers", Words: "Providers and the catalogue"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
 	}},
 }
