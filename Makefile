@@ -2,7 +2,7 @@
 
 tool := go tool -modfile=tools/go.mod
 
-.PHONY: help run demo-data build test test-sdk test-browser screenshots soak bench-limits check fmt generate clean
+.PHONY: help run demo-data build test test-sdk test-browser screenshots soak bench-limits bench-gateway check fmt generate clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -44,6 +44,10 @@ bench-limits: ## the limits engine against its peers, in one run
 	@go test -run '^$$' -bench . -skip Redis -benchtime 20000x ./internal/limits
 	@go test -run '^$$' -bench Redis -benchtime 1x ./internal/limits
 	@go test -run '^$$' -bench Reservations -benchtime 1x ./internal/boot
+
+bench-gateway: ## the gateway beside a bare reverse proxy, in one run
+	@scripts/setup.sh test
+	@go test -run '^$$' -bench Gateway -benchtime 1x ./internal/boot
 
 check: ## format, vet, lint, generated code, modules
 	@scripts/check.sh

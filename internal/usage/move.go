@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"weir/internal/fault"
 	"weir/internal/limits"
 )
 
@@ -44,6 +45,9 @@ func (m *Meter) Move(ctx context.Context, tenant, call uuid.UUID, n Next) (limit
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.event != nil {
+		return limits.Decision{}, fault.New(fault.Conflict, "reservation_expired", "This reservation has expired.")
+	}
 	if len(c.admission.Event.Attempts) >= mostAttempts-2 { // one more, and the last
 		n.Candidates = nil
 	}

@@ -162,6 +162,10 @@ func TestACallThatMovedAndRanOutIsChargedWithItsAttempts(t *testing.T) {
 		t.Fatalf("got %+v\n%s", e, diff)
 	}
 	m.agrees(keys, want)
+	_, err = m.meter.Move(t.Context(), m.tenant, d.Reservation.ID, Next{Ended: ended})
+	if fault.Of(err).Code != "reservation_expired" {
+		t.Fatalf("a call that ran out moves: %v", err)
+	}
 	// The late end corrects both.
 	_, err = m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: used})
 	must(t, err)
