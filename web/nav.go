@@ -41,6 +41,7 @@ var navigation = []navGroup{
 		{Path: "/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/requests", Icon: "requests", Words: "Requests"},
 		{Path: "/keys", Icon: "keys", Words: "API keys", Short: "Keys", Needs: seeCustomerKeys},
+		{Path: "/playground", Icon: "try", Words: "Playground", Needs: seeCustomerKeys, Apart: true},
 	}},
 	{"Supply", []entry{
 		{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys},

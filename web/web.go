@@ -80,6 +80,7 @@ type Pages struct {
 
 	watches      *watches
 	sessionEvery time.Duration // how often an open page looks at its session
+	playWait     time.Duration // for the books, after a call of the playground
 }
 
 // New makes the pages. It fails on a public URL or an OpenAPI document that
@@ -96,7 +97,7 @@ func New(d Deps) (*Pages, error) {
 	p := &Pages{
 		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
-		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery,
+		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}
 	if p.cookie.secure && u.Scheme == "http" {
 		p.log.Warn("public url is not https: browsers will not keep a session", "public_url", d.PublicURL)

@@ -50,13 +50,13 @@ func newWorks(t *testing.T) works {
 	return works{site: s, session: session, secrets: []string{key.Secret, made.ManagementKey.Secret}, pages: []string{
 		"/keys", "/keys?customer=" + strings.TrimPrefix(customer, "/customers/"), "/keys/new", "/keys/new?customer=" + alone, "/keys/new/management", keyAt, keyAt + "/revoke",
 		"/providers", "/providers/new", "/providers/new?provider=practice", provider, provider + "/remove",
-		pooled, pooled + "/remove", "/providers/pools/new", "/models", "/models?q=none", "/models/way?model=fast", "/models/way?model=practice-small", "/models/aliases/new", named, named + "/remove",
+		pooled, pooled + "/remove", "/providers/pools/new", "/models", "/models?q=none", "/models/way?model=fast", "/models/way?model=practice-small", "/models/aliases/new", "/playground", "/playground?model=fast&key=" + strings.TrimPrefix(keyAt, "/keys/"), named, named + "/remove",
 		"/plans", "/plans/new", "/plans/" + plan, "/plans/" + plan + "/edit",
 		"/customers", "/customers?q=none", "/customers/new", customer, customer + "/edit", customer + "/suspend", "/customers/" + alone, "/customers?done=customer-added", "/customers?done=<script>",
 	}, posts: map[string]url.Values{
 		"/keys": word, "/keys/management": {"name": {"x"}, "scopes": {"*"}}, keyAt + "/revoke": word, keyAt + "/change": {"name": {"x"}}, keyAt + "/rotate": {"overlap_seconds": {"0"}},
 		"/providers/pools": {"name": {"x"}}, pooled: {"name": {"x"}}, pooled + "/remove": {"word": {"account"}},
-		"/models/aliases": {"name": {"x"}}, named: {"name": {"x"}}, named + "/remove": {"word": {"fast"}},
+		"/playground": {"model": {"fast"}}, "/playground/stream": {"model": {"fast"}}, "/models/aliases": {"name": {"x"}}, named: {"name": {"x"}}, named + "/remove": {"word": {"fast"}},
 		"/providers": {"provider": {"practice"}, "name": {"x"}}, provider + "/verify": {}, provider + "/remove": {"word": {"Practice"}},
 		"/plans": planForm(), "/plans/preview": planForm(), "/plans/" + plan: planForm(), "/plans/" + plan + "/publish": {},
 		"/customers": {"name": {"x"}}, "/customers/" + alone + "/plan": {"plan": {plan}}, customer: {"name": {"x"}}, customer + "/move": {"plan": {plan}}, customer + "/suspend": {}, customer + "/resume": {},
@@ -126,7 +126,7 @@ func TestOtherSitesAndNobodyChangeNothingAtWork(t *testing.T) {
 func TestTheRailLeadsOnlyWhereARoleMayGo(t *testing.T) {
 	t.Parallel()
 	for role, hidden := range map[string][]string{
-		"owner": {}, "developer": {"/providers"}, "billing": {"/providers", "/keys", "/models"}, "viewer": {"/providers", "/keys", "/customers", "/models"},
+		"owner": {}, "developer": {"/providers"}, "billing": {"/providers", "/keys", "/models", "/playground"}, "viewer": {"/providers", "/keys", "/customers", "/models", "/playground"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

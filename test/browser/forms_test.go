@@ -25,6 +25,9 @@ var wrongForms = []wrong{
 	{name: "a key for nobody", path: "/keys/new", fill: map[string]string{"Name": "Night batch"}, send: "Make the key", says: []string{"Choose"}},
 	{name: "a key from a place that is none", path: "/keys/new", first: []string{"Narrower than the plan"}, fill: map[string]string{"Name": "Night batch", "Models": "gpt-4o*", "Addresses": "the office"}, send: "Make the key", says: []string{"address"}},
 	{name: "a management key that may nothing", path: "/keys/new/management", fill: map[string]string{"Name": "Billing export"}, send: "Make the key", says: []string{"scope"}},
+	{name: "an alias of itself", path: "/models/aliases/new", fill: map[string]string{"Name": "acme-fast", "Candidate 1, model": "acme-fast"}, send: "Save", says: []string{"the alias itself"}},
+	{name: "a pool of no keys", path: "/providers/pools/new", fill: map[string]string{"Name": "account"}, send: "Save", says: []string{"Tick at least one key"}},
+	{name: "a call that is too hot", path: "/playground", fill: map[string]string{"Temperature": "9", "User": "Hello"}, send: "Send", says: []string{"from 0 to 2"}},
 	{name: "an organisation without a name", path: "/settings", fill: map[string]string{"Name": " "}, says: []string{"A name is needed"}},
 }
 
