@@ -67,9 +67,11 @@ const messageTokens = 4096
 func toChat(c candidate) wire.ToChat {
 	vendor := c.Endpoint.Vendor().Slug
 	return wire.ToChat{
-		MaxTokens:    vendor != "openai" && vendor != "azure-openai",
-		Effort:       reasons(c.model),
-		CacheControl: vendor == "openrouter",
+		MaxTokens:     vendor != "openai" && vendor != "azure-openai",
+		Effort:        reasons(c.model),
+		FixedSampling: reasons(c.model) && (vendor == "openai" || vendor == "azure-openai"),
+		CacheControl:  vendor == "openrouter",
+		NoUser:        vendor == "mistral",
 	}
 }
 
@@ -98,15 +100,9 @@ func (call *call) forward(c candidate) (body []byte, h http.Header, err error) {
 	}
 	o.Set("model", quoted(c.model))
 	if call.stream && (c.in == wire.Chat || c.in == wire.Completions) {
-		options, err := o.Object("stream_options")
-		if err != nil {
+		if err := askForUsage(o, c); err != nil {
 			return nil, nil, err
 		}
-		if options == nil {
-			options = &jsonbody.Object{}
-		}
-		options.Set("include_usage", jsontext.Value("true"))
-		o.Set("stream_options", options.Bytes())
 	}
 	if formAt(c.in).anthropic() {
 		if call.version != "" {
@@ -117,6 +113,27 @@ func (call *call) forward(c candidate) (body []byte, h http.Header, err error) {
 		}
 	}
 	return o.Bytes(), h, nil
+}
+
+// askForUsage asks for the usage frame of a stream. Mistral always sends one,
+// and refuses to be asked.
+func askForUsage(o *jsonbody.Object, c candidate) error {
+	options, err := o.Object("stream_options")
+	if err != nil {
+		return err
+	}
+	if c.Endpoint.Vendor().Slug == "mistral" {
+		if options != nil {
+			o.Set("stream_options", jsontext.Value("{}"))
+		}
+		return nil
+	}
+	if options == nil {
+		options = &jsonbody.Object{}
+	}
+	options.Set("include_usage", jsontext.Value("true"))
+	o.Set("stream_options", options.Bytes())
+	return nil
 }
 
 // answer is a provider's answer in the client's form.

@@ -188,7 +188,7 @@ func FuzzARequestIsTranslatedOrRefused(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, option bool) {
 		toMessages := func(o *jsonbody.Object) ([]byte, error) { return ChatToMessages(o, ToMessages{}) }
 		toChat := func(o *jsonbody.Object) ([]byte, error) {
-			return MessagesToChat(o, ToChat{option, option, option, option})
+			return MessagesToChat(o, ToChat{option, option, option, option, option, option})
 		}
 		for name, translate := range map[string]func(*jsonbody.Object) ([]byte, error){"messages": toMessages, "chat": toChat} {
 			o, err := jsonbody.ParseObject(body)

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -88,6 +90,21 @@ func object(arguments string) (jsontext.Value, error) {
 	return encode(struct {
 		Text string `json:"invalid_json"`
 	}{arguments})
+}
+
+// longestUser is the longest end user that OpenAI takes; Anthropic refuses what
+// looks like an address or a name.
+const longestUser = 64
+
+// opaque is an end user as both take it: one that is long, or has other signs
+// than letters, digits, _ and -, as its digest, by which it still is one and
+// the same.
+func opaque(user string) string {
+	if len(user) <= longestUser && toolID(user) == user {
+		return user
+	}
+	sum := sha256.Sum256([]byte(user))
+	return hex.EncodeToString(sum[:])
 }
 
 // quoted is a text as a JSON string.

@@ -70,25 +70,20 @@ type chatDefinition struct {
 }
 
 type chatRequest struct {
-	Model               jsontext.Value    `json:"model,omitzero"`
-	Messages            []chatMessage     `json:"messages"`
-	MaxTokens           int64             `json:"max_tokens,omitzero"`
-	MaxCompletionTokens int64             `json:"max_completion_tokens,omitzero"`
-	Tools               []chatTool        `json:"tools,omitempty"`
-	ToolChoice          jsontext.Value    `json:"tool_choice,omitzero"`
-	Parallel            jsontext.Value    `json:"parallel_tool_calls,omitzero"`
-	Stop                []string          `json:"stop,omitempty"`
-	Temperature         jsontext.Value    `json:"temperature,omitzero"`
-	TopP                jsontext.Value    `json:"top_p,omitzero"`
-	ReasoningEffort     string            `json:"reasoning_effort,omitzero"`
-	ResponseFormat      *chatFormat       `json:"response_format,omitzero"`
-	User                string            `json:"user,omitzero"`
-	Stream              bool              `json:"stream,omitzero"`
-	StreamOptions       *chatStreamOption `json:"stream_options,omitzero"`
-}
-
-type chatStreamOption struct {
-	IncludeUsage bool `json:"include_usage"`
+	Model               jsontext.Value `json:"model,omitzero"`
+	Messages            []chatMessage  `json:"messages"`
+	MaxTokens           int64          `json:"max_tokens,omitzero"`
+	MaxCompletionTokens int64          `json:"max_completion_tokens,omitzero"`
+	Tools               []chatTool     `json:"tools,omitempty"`
+	ToolChoice          jsontext.Value `json:"tool_choice,omitzero"`
+	Parallel            jsontext.Value `json:"parallel_tool_calls,omitzero"`
+	Stop                []string       `json:"stop,omitempty"`
+	Temperature         jsontext.Value `json:"temperature,omitzero"`
+	TopP                jsontext.Value `json:"top_p,omitzero"`
+	ReasoningEffort     string         `json:"reasoning_effort,omitzero"`
+	ResponseFormat      *chatFormat    `json:"response_format,omitzero"`
+	User                string         `json:"user,omitzero"`
+	Stream              bool           `json:"stream,omitzero"`
 }
 
 type chatFormat struct {

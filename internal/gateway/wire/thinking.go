@@ -11,6 +11,7 @@ import (
 // both sampling members and a thinking budget.
 var (
 	firstThinking = generation{3, 7}
+	firstStrict   = generation{4, 5} // schemas are kept to, of answers and of tools
 	firstAdaptive = generation{4, 6} // thinking is steered by an effort
 	noSampling    = generation{4, 7} // temperature, top_p and top_k are errors
 	other         = generation{4, 5}

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,10 +10,12 @@ import (
 
 // ToChat is what the provider of a call in OpenAI's form takes.
 type ToChat struct {
-	MaxTokens    bool // it reads max_tokens and not max_completion_tokens
-	Effort       bool // the model reasons: it takes reasoning_effort
-	Reasoning    bool // it takes reasoning_content back in messages of the assistant
-	CacheControl bool // it reads Anthropic's cache_control, as OpenRouter does
+	MaxTokens     bool // it reads max_tokens and not max_completion_tokens
+	Effort        bool // the model reasons: it takes reasoning_effort
+	FixedSampling bool // the model refuses temperature and top_p, as OpenAI's that reason do
+	Reasoning     bool // it takes reasoning_content back in messages of the assistant
+	CacheControl  bool // it reads Anthropic's cache_control, as OpenRouter does
+	NoUser        bool // it refuses members that it does not know, the end user among them, as Mistral does
 }
 
 // messagesOnly are members that change what an answer is, and that OpenAI's
@@ -26,13 +26,17 @@ var messagesOnly = []foreign{
 	{"inference_geo", []string{`"global"`}},
 }
 
-// MessagesToChat writes a messages request as a chat completion request. What
-// OpenAI's form cannot say is Invalid, with the member's name.
+// MessagesToChat writes a messages request as a chat completion request; the
+// usage frame of a stream is the caller's to ask for. What OpenAI's form cannot
+// say is Invalid, with the member's name.
 func MessagesToChat(body *jsonbody.Object, o ToChat) ([]byte, error) {
 	if err := refuseForeign(body, messagesOnly); err != nil {
 		return nil, err
 	}
-	r := chatRequest{Model: body.Get("model"), Temperature: orNil(body.Get("temperature")), TopP: orNil(body.Get("top_p"))}
+	r := chatRequest{Model: body.Get("model")}
+	if !o.FixedSampling {
+		r.Temperature, r.TopP = orNil(body.Get("temperature")), orNil(body.Get("top_p"))
+	}
 	for _, read := range []func(*jsonbody.Object, ToChat) error{
 		r.readSystem, r.readTurns, r.readTools, r.readCeiling, r.readThinking, r.readFormat, r.readUser,
 	} {
@@ -54,13 +58,7 @@ func (r *chatRequest) readCeiling(body *jsonbody.Object, o ToChat) error {
 	if err := decode(body.Get("stop_sequences"), "/stop_sequences", &r.Stop); err != nil {
 		return err
 	}
-	if err := decode(body.Get("stream"), "/stream", &r.Stream); err != nil {
-		return err
-	}
-	if r.Stream {
-		r.StreamOptions = &chatStreamOption{IncludeUsage: true}
-	}
-	return nil
+	return decode(body.Get("stream"), "/stream", &r.Stream)
 }
 
 // readThinking says a thinking budget as the effort that is nearest, to models
@@ -111,20 +109,13 @@ func (r *chatRequest) readFormat(body *jsonbody.Object, _ ToChat) error {
 	return nil
 }
 
-// longestUser is the longest end user that OpenAI takes.
-const longestUser = 64
-
-// readUser passes the end user on; one that is too long as its digest, by which
-// it still is one and the same.
-func (r *chatRequest) readUser(body *jsonbody.Object, _ ToChat) error {
+func (r *chatRequest) readUser(body *jsonbody.Object, o ToChat) error {
 	var metadata claudeMetadata
 	if err := decode(body.Get("metadata"), "/metadata", &metadata); err != nil {
 		return err
 	}
-	r.User = metadata.UserID
-	if len(r.User) > longestUser {
-		sum := sha256.Sum256([]byte(r.User))
-		r.User = hex.EncodeToString(sum[:])
+	if !o.NoUser {
+		r.User = opaque(metadata.UserID)
 	}
 	return nil
 }

@@ -97,8 +97,9 @@ func (r *claudeRequest) readStop(body *jsonbody.Object) error {
 	return nil
 }
 
-// readFormat: a schema is said as Anthropic's structured output
-// (https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
+// readFormat says a schema as Anthropic's structured output
+// (https://platform.claude.com/docs/en/build-with-claude/structured-outputs),
+// and in words to models from before there was one.
 func (r *claudeRequest) readFormat(body *jsonbody.Object) error {
 	var f chatFormat
 	if err := decode(body.Get("response_format"), "/response_format", &f); err != nil {
@@ -107,20 +108,26 @@ func (r *claudeRequest) readFormat(body *jsonbody.Object) error {
 	switch f.Type {
 	case "", "text":
 	case "json_object":
-		b, err := encode(claudeBlock{Type: "text", Text: jsonOnly})
-		if err != nil {
-			return err
-		}
-		r.System = append(r.System, b)
+		return r.instruct(jsonOnly)
 	case "json_schema":
 		if f.Schema == nil || !present(f.Schema.Schema) {
 			return jsonbody.Field("/response_format/json_schema/schema", "missing_required_parameter", "A schema is needed.")
+		}
+		if r.generation.before(firstStrict) {
+			return r.instruct(jsonOnly + " It follows this JSON schema: " + compacted(f.Schema.Schema))
 		}
 		r.output().Format = &claudeFormat{Type: "json_schema", Schema: f.Schema.Schema}
 	default:
 		return cannotSay("/response_format/type", "the response format "+strconv.Quote(f.Type))
 	}
 	return nil
+}
+
+// instruct adds words of ours to the system text.
+func (r *claudeRequest) instruct(words string) error {
+	b, err := encode(claudeBlock{Type: "text", Text: words})
+	r.System = append(r.System, b)
+	return err
 }
 
 func (r *claudeRequest) output() *claudeOutputConfig {
@@ -133,7 +140,7 @@ func (r *claudeRequest) output() *claudeOutputConfig {
 func (r *claudeRequest) readUser(body *jsonbody.Object) error {
 	for _, name := range []string{"safety_identifier", "user"} {
 		if user := text(body.Get(name)); user != "" {
-			r.Metadata = &claudeMetadata{UserID: user}
+			r.Metadata = &claudeMetadata{UserID: opaque(user)}
 			return nil
 		}
 	}

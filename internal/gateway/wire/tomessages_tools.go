@@ -30,7 +30,7 @@ func (r *claudeRequest) readTools(body *jsonbody.Object) error {
 		if cache == nil {
 			cache = orNil(t.Function.CacheControl)
 		}
-		r.Tools = append(r.Tools, claudeTool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: schema, Strict: t.Function.Strict, CacheControl: cache})
+		r.Tools = append(r.Tools, claudeTool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: schema, Strict: t.Function.Strict && !r.generation.before(firstStrict), CacheControl: cache})
 	}
 	if len(r.Tools) == 0 {
 		return nil // Anthropic refuses a choice among none
