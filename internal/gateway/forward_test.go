@@ -16,7 +16,7 @@ func TestACallIsTranslatedForEachModelThatMayServeIt(t *testing.T) {
 	}
 	call := call{form: formAt(wire.Chat), body: body}
 	for _, c := range []struct{ model, temperature string }{{"claude-sonnet-4-5", "0.5"}, {"claude-opus-4-8", ""}, {"claude-sonnet-4-5", "0.5"}} {
-		if err := call.translate(candidate{model: c.model, in: wire.Messages}); err != nil {
+		if err := call.translate(candidate{Route: &tenants.Route{}, model: c.model, in: wire.Messages}); err != nil {
 			t.Fatal(err)
 		}
 		if got := string(call.translated.Get("temperature")); got != c.temperature {
@@ -37,7 +37,7 @@ func TestTheUsageOfAStreamIsAskedForWhereItMayBe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = askForUsage(o, candidate{Route: tenants.Route{Endpoint: catalogue.Endpoint{BaseURL: c.url}}})
+		err = askForUsage(o, candidate{Route: &tenants.Route{Endpoint: catalogue.Endpoint{BaseURL: c.url}}})
 		if got := string(o.Get("stream_options")); err != nil || got != c.want {
 			t.Errorf("%s %s: got %q, %v", c.url, c.body, got, err)
 		}
