@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -146,7 +145,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 		return
 	}
 	now := x.s.Now()
-	said := readStated(status, header, body, catalogue.QuirksOf(x.at.Endpoint.BaseURL), now)
+	said := readStated(status, header, body, x.at.Vendor.Quirks, now)
 	if said.status == http.StatusOK {
 		said.status = 0 // an answer that broke off
 	}
@@ -174,7 +173,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 // outOfCredit tells a 400 that is about the account and not about the request,
 // and reports it.
 func (x *exchange) outOfCredit(header http.Header, body []byte) bool {
-	said := readStated(x.try.status, header, body, catalogue.QuirksOf(x.at.Endpoint.BaseURL), x.s.Now())
+	said := readStated(x.try.status, header, body, x.at.Vendor.Quirks, x.s.Now())
 	if said.message != limits.MessageCredit {
 		return false
 	}
@@ -209,7 +208,7 @@ func (x *exchange) served(header http.Header) {
 	defer cancel()
 	now := x.s.Now()
 	x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, false, now)
-	x.learn(ctx, readStated(http.StatusOK, header, nil, catalogue.QuirksOf(x.at.Endpoint.BaseURL), now).limits)
+	x.learn(ctx, readStated(http.StatusOK, header, nil, x.at.Vendor.Quirks, now).limits)
 	at := healthID{x.at.Key.ID, x.at.model}
 	r := *x.at.Route
 	r.Key = x.s.health.of(r.Key, x.at.model)

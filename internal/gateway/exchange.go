@@ -71,7 +71,7 @@ func (call *call) candidates(list []candidate) []limits.Candidate {
 func (s *Server) known(k *caller, c candidate) (out known) {
 	out.p95, out.factor, _ = s.Estimates.Of(k.who.Tenant.ID, k.who.Key.Counter, k.model)
 	if book, err := s.Directory.Book(k.ctx, k.who.Tenant.ID); err == nil {
-		m, _ := book.Model(c.Endpoint.Vendor().Slug, c.model, s.Now())
+		m, _ := book.Model(c.Vendor.Slug, c.model, s.Now())
 		out.usual, out.most = m.DefaultOutput, m.MaxOutput
 	}
 	return out
@@ -178,7 +178,7 @@ func (x *exchange) take(d limits.Decision) {
 // that fails, the call ends with what it has.
 func (x *exchange) move(f *failure, next []candidate) (limits.Decision, bool) {
 	d, err := x.s.Meter.Move(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, usage.Next{
-		Ended: x.attempted(f.outcome, limits.Tokens{}), GiveBackRequest: !x.at.Endpoint.Vendor().FailuresCount,
+		Ended: x.attempted(f.outcome, limits.Tokens{}), GiveBackRequest: !x.at.Vendor.FailuresCount,
 		Candidates: candidates(next), EndUser: x.call.endUser,
 	})
 	if err != nil {
@@ -195,7 +195,7 @@ func (x *exchange) move(f *failure, next []candidate) (limits.Decision, bool) {
 // where all were.
 func (x *exchange) give(failures []*failure) error {
 	last := failures[len(failures)-1]
-	if x.try != nil && !x.at.Endpoint.Vendor().FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
+	if x.try != nil && !x.at.Vendor.FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
 		x.move(last, nil)
 	}
 	x.settle(usage.Result{Outcome: last.outcome, Tokens: last.tokens, Estimated: last.estimated})
@@ -258,7 +258,7 @@ func (x *exchange) cost(t limits.Tokens) (*money.Pico, string) {
 	if err != nil || x.at.Endpoint.Provider.Practice {
 		return nil, ""
 	}
-	cost, currency, priced := book.Costs.Of(x.at.Endpoint.Vendor().Slug, x.at.model, x.began, t, 1)
+	cost, currency, priced := book.Costs.Of(x.at.Vendor.Slug, x.at.model, x.began, t, 1)
 	if !priced {
 		return nil, ""
 	}

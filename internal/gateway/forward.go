@@ -65,7 +65,7 @@ const messageTokens = 4096
 
 // toChat is what a provider of chat completions takes that others don't.
 func toChat(c candidate) wire.ToChat {
-	vendor := c.Endpoint.Vendor().Slug
+	vendor := c.Vendor.Slug
 	return wire.ToChat{
 		MaxTokens:     vendor != "openai" && vendor != "azure-openai",
 		Effort:        reasons(c.model),

@@ -186,8 +186,9 @@ func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k P
 type Route struct {
 	Key      ProviderKey
 	Endpoint catalogue.Endpoint
-	Pool     Pool        // whose quota the key shares; zero: none
-	Limits   *limits.Set // the pool's and the key's, ready for decisions
+	Vendor   catalogue.Provider // who is really called
+	Pool     Pool               // whose quota the key shares; zero: none
+	Limits   *limits.Set        // the pool's and the key's, ready for decisions
 	Broken   error
 	Local    bool // it reaches this machine or a private network
 
@@ -275,7 +276,7 @@ func (s *Service) Routes(ctx context.Context, tenant uuid.UUID) ([]Route, error)
 				return err
 			}
 			out = append(out, Route{
-				Key: k, Pool: k.Pool, Endpoint: e, Limits: limits.Compile(k.Pool.Limits, k.Limits), Broken: err, Local: outbound.Local(k.BaseURL), learned: k.withLearned(), streaks: streaks,
+				Key: k, Pool: k.Pool, Endpoint: e, Vendor: e.Vendor(), Limits: limits.Compile(k.Pool.Limits, k.Limits), Broken: err, Local: outbound.Local(k.BaseURL), learned: k.withLearned(), streaks: streaks,
 			})
 		}
 		return nil
