@@ -247,7 +247,9 @@ func (x *exchange) settle(r usage.Result) {
 		x.s.Log.ErrorContext(x.k.ctx, "call not settled", "request_id", x.k.requestID(), "error", err)
 		return
 	}
-	x.s.headroom.note(x.at.Key.ID, x.at.model, done.Limits, x.s.Now())
+	if x.at.Route != nil { // else it was answered here
+		x.s.headroom.note(x.at.Key.ID, x.at.model, done.Limits, x.s.Now())
+	}
 	x.k.states = x.k.shown(done.Limits)
 }
 
