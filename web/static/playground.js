@@ -31,6 +31,7 @@
     const answer = await fetch(form.dataset.stream, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     if (!answer.ok || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) return whole();
     place.replaceChildren(document.getElementById("playing").content.cloneNode(true));
+    if (place.getBoundingClientRect().top > innerHeight * 0.8) place.scrollIntoView();
     for await (const [event, data] of events(answer.body)) {
       if (event === "key") chosen(data);
       if (event === "text") place.querySelector("[data-text]").append(data);
