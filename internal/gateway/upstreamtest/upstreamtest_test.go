@@ -34,8 +34,14 @@ var bodies = map[string]string{
 
 func body(route, more string) string { return strings.Replace(bodies[route], "%s", more, 1) }
 
+// head is the status and the headers of an answer.
+type head struct {
+	status int
+	header http.Header
+}
+
 // send makes one call and returns the answer, read as far as it comes.
-func send(t *testing.T, u *upstreamtest.Upstream, route, body string, header ...string) (*http.Response, string, error) {
+func send(t *testing.T, u *upstreamtest.Upstream, route, body string, header ...string) (head, string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.URL+route, strings.NewReader(body))
 	if err != nil {
@@ -47,11 +53,11 @@ func send(t *testing.T, u *upstreamtest.Upstream, route, body string, header ...
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
-		return nil, "", err
+		return head{}, "", err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	return resp, string(b), err
+	return head{resp.StatusCode, resp.Header}, string(b), err
 }
 
 // payloads are the events of a stream; each named one says its name itself.
@@ -88,7 +94,7 @@ func TestAnHonestAnswerStatesWhatItTookInTheFormOfItsRoute(t *testing.T) {
 	}
 	for route := range bodies {
 		resp, answer, err := send(t, u, route, body(route, ""))
-		if err != nil || resp.StatusCode != 200 {
+		if err != nil || resp.status != http.StatusOK {
 			t.Fatalf("%s: %v, %s", route, err, answer)
 		}
 		if route != mimic.Speech && !json.Valid([]byte(answer)) {
@@ -282,14 +288,14 @@ func TestWhatProvidersSendBesideTheirAnswersComesAsScripted(t *testing.T) {
 	t.Parallel()
 	u := upstreamtest.New(t)
 	u.Next(upstreamtest.Telling(), upstreamtest.HugeHeader(100_000), upstreamtest.Script{Gzip: true}, upstreamtest.EchoKey(401), upstreamtest.Overloaded(), upstreamtest.GeminiQuota(true, true))
-	if resp, _, err := send(t, u, mimic.Messages, body(mimic.Messages, "")); err != nil || resp.Header.Get("Set-Cookie") == "" {
+	if resp, _, err := send(t, u, mimic.Messages, body(mimic.Messages, "")); err != nil || resp.header.Get("Set-Cookie") == "" {
 		t.Errorf("told %v, %v", resp, err)
 	}
-	if resp, _, err := send(t, u, mimic.Chat, body(mimic.Chat, "")); err != nil || len(resp.Header.Get("X-Padding")) != 100_000 {
+	if resp, _, err := send(t, u, mimic.Chat, body(mimic.Chat, "")); err != nil || len(resp.header.Get("X-Padding")) != 100_000 {
 		t.Error(err)
 	}
 	resp, zipped, err := send(t, u, mimic.Chat, body(mimic.Chat, ""), "Accept-Encoding", "identity")
-	if err != nil || resp.Header.Get("Content-Encoding") != "gzip" {
+	if err != nil || resp.header.Get("Content-Encoding") != "gzip" {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	z, err := gzip.NewReader(strings.NewReader(zipped))
@@ -302,10 +308,10 @@ func TestWhatProvidersSendBesideTheirAnswersComesAsScripted(t *testing.T) {
 	if _, got, _ := send(t, u, mimic.Messages, body(mimic.Messages, ""), "X-Api-Key", "sk-ant-1"); !strings.Contains(got, "provided: sk-ant-1.") {
 		t.Error(got)
 	}
-	if resp, got, _ := send(t, u, mimic.Messages, body(mimic.Messages, "")); resp.StatusCode != 529 || !strings.Contains(got, "overloaded_error") {
+	if resp, got, _ := send(t, u, mimic.Messages, body(mimic.Messages, "")); resp.status != 529 || !strings.Contains(got, "overloaded_error") {
 		t.Error(got)
 	}
-	if resp, got, _ := send(t, u, mimic.Chat, body(mimic.Chat, "")); resp.StatusCode != 429 || got[0] != '[' || !json.Valid([]byte(got)) {
+	if resp, got, _ := send(t, u, mimic.Chat, body(mimic.Chat, "")); resp.status != 429 || got[0] != '[' || !json.Valid([]byte(got)) {
 		t.Error(got)
 	}
 }
