@@ -4,7 +4,8 @@
 #   scripts/setup.sh        what "make run" needs: a Postgres server's binaries
 #   scripts/setup.sh test   what "make test" needs: also a C compiler, for the
 #                           race detector, and a Redis server's binary
-#   scripts/setup.sh sdk    what "make test-sdk" needs: also a Redis server's binary
+#   scripts/setup.sh sdk    what "make test-sdk" needs: also a Redis server's
+#                           binary, Node, and OpenAI's SDK for it from npm
 #   scripts/setup.sh browser  what "make test-browser" needs: also a Chromium
 #
 # Debian and Ubuntu, as root or with sudo that asks nothing: apt. Elsewhere the
@@ -41,6 +42,31 @@ have_chromium() {
 		! command -v "$name" >/dev/null 2>&1 || return 0
 	done
 	[ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ] || [ -x /Applications/Chromium.app/Contents/MacOS/Chromium ]
+}
+
+have_node() {
+	command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1
+}
+
+# OpenAI's SDK for Node, in the version that package.json states, and a Node that
+# is new enough for it: where the machine's is not, npm brings one beside it.
+oldest_node=20
+sdk=$(dirname "$0")/../test/sdk/node
+
+have_sdk() {
+	stated=$(sed -n 's/.*"openai": "\(.*\)".*/\1/p' "$sdk/package.json")
+	there=$(sed -n 's/^ *"version": "\(.*\)".*/\1/p' "$sdk/node_modules/openai/package.json" 2>/dev/null | head -n 1)
+	[ "$there" = "$stated" ] && { [ -x "$sdk/node_modules/.bin/node" ] || new_node; }
+}
+
+new_node() {
+	[ "$(node --version | sed 's/^v\([0-9]*\).*/\1/')" -ge "$oldest_node" ]
+}
+
+install_sdk() {
+	set -- --no-save --no-package-lock --no-audit --no-fund
+	new_node || set -- "$@" node@22
+	(cd "$sdk" && npm install "$@" </dev/null >&2) || echo "npm could not install OpenAI's SDK: run npm install in test/sdk/node" >&2
 }
 
 # as_root prints how to become root: nothing, sudo, or not at all.
@@ -105,17 +131,19 @@ wanted=
 have_postgres || wanted="postgres"
 [ "${1:-}" != test ] || have_compiler || wanted="$wanted compiler"
 case "${1:-}" in test | sdk) have_redis || wanted="$wanted redis" ;; esac
+[ "${1:-}" != sdk ] || have_node || wanted="$wanted node"
 [ "${1:-}" != browser ] || have_chromium || wanted="$wanted chromium"
-[ -n "$wanted" ] || exit 0
-
-if ! command -v apt-get >/dev/null 2>&1 || ! sudo=$(as_root); then
-	exit 0
+if [ -n "$wanted" ] && command -v apt-get >/dev/null 2>&1 && sudo=$(as_root); then
+	for what in $wanted; do
+		case $what in
+		postgres) install_postgres || echo "apt could not install Postgres" >&2 ;;
+		chromium) apt_install chromium || echo "apt could not install Chromium: install one, or set CHROME to its path" >&2 ;;
+		redis) install_redis || echo "apt could not install a Redis server: install one, so that redis-server is in PATH" >&2 ;;
+		compiler) apt_install gcc libc6-dev || echo "apt could not install a C compiler" >&2 ;;
+		node) apt_install nodejs npm || echo "apt could not install Node: install it, so that node and npm are in PATH" >&2 ;;
+		esac
+	done
 fi
-for what in $wanted; do
-	case $what in
-	postgres) install_postgres || echo "apt could not install Postgres" >&2 ;;
-	chromium) apt_install chromium || echo "apt could not install Chromium: install one, or set CHROME to its path" >&2 ;;
-	redis) install_redis || echo "apt could not install a Redis server: install one, so that redis-server is in PATH" >&2 ;;
-	compiler) apt_install gcc libc6-dev || echo "apt could not install a C compiler" >&2 ;;
-	esac
-done
+if [ "${1:-}" = sdk ] && have_node; then
+	have_sdk || install_sdk
+fi

@@ -73,12 +73,14 @@ func TestACompletionIsAnsweredWholeAndStreamed(t *testing.T) {
 	}
 }
 
-// TestAModerationNeedsNoModel: the client leaves it out, as OpenAI allows. A
-// tenant says by an alias who serves OpenAI's own default.
+// moderates is an alias by which a tenant says who serves OpenAI's own default.
+const moderates = `{"name": "omni-moderation-latest", "candidates": [{"model": "test-small"}]}`
+
+// TestAModerationNeedsNoModel: the client leaves it out, as OpenAI allows.
 func TestAModerationNeedsNoModel(t *testing.T) {
 	t.Parallel()
 	w := serving(t, openAIForm)
-	weir.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, `{"name": "omni-moderation-latest", "candidates": [{"model": "test-small"}]}`)
+	weir.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, moderates)
 	c, _ := openAI(t, w.Key)
 	params := openai.ModerationNewParams{Input: openai.ModerationNewParamsInputUnion{OfStringArray: []string{"one", "two"}}}
 	for _, model := range []string{"test-small", ""} {
