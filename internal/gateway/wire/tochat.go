@@ -79,7 +79,7 @@ func (r *chatRequest) readThinking(body *jsonbody.Object, o ToChat) error {
 		return nil
 	}
 	switch {
-	case config.Effort == "max":
+	case config.Effort == "max" || config.Effort == "xhigh": // not every model knows them
 		r.ReasoningEffort = "high"
 	case config.Effort != "":
 		r.ReasoningEffort = config.Effort

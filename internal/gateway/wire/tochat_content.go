@@ -23,7 +23,13 @@ func (r *chatRequest) readSystem(body *jsonbody.Object, o ToChat) error {
 	if err != nil {
 		return err
 	}
-	parts, err := chatContent(blocks, "/system", o)
+	return r.systemTurn(blocks, "/system", o)
+}
+
+// systemTurn is the system text, or words of it amid the conversation, which
+// newer models of Anthropic's take and OpenAI's form always did.
+func (r *chatRequest) systemTurn(blocks []claudeBlock, pointer string, o ToChat) error {
+	parts, err := chatContent(blocks, pointer, o)
 	if err != nil || len(parts) == 0 {
 		return err
 	}
@@ -49,6 +55,8 @@ func (r *chatRequest) readTurns(body *jsonbody.Object, o ToChat) error {
 			err = r.userTurn(blocks, pointer+"/content", o)
 		case "assistant":
 			err = r.assistantTurn(blocks, pointer+"/content", o)
+		case "system":
+			err = r.systemTurn(blocks, pointer+"/content", o)
 		default:
 			err = cannotSay(pointer+"/role", "the role "+strconv.Quote(m.Role))
 		}
