@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -60,32 +61,80 @@ func tierOf(slug string, o catalogue.Offer, chosen string) tierRow {
 	r := tierRow{Value: slug + "/" + o.Tier, Name: strings.ToUpper(o.Tier[:1]) + o.Tier[1:]}
 	r.Chosen = r.Value == chosen
 	var newest time.Time
-	type group struct {
-		models string
-		parts  []string
-	}
-	var groups []*group
+	var groups []modelsLimits
 	for _, l := range o.Limits {
-		models := coveredBy(l.Limit)
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.models == models })
-		if i < 0 {
-			groups, i = append(groups, &group{models: models}), len(groups)
+		for _, models := range servedBy(l.Limit) {
+			groups = told(groups, models, ui.Count(l.Amount)+" "+allowance(l.Limit))
 		}
-		groups[i].parts = append(groups[i].parts, ui.Count(l.Amount)+" "+allowance(l.Limit))
 		if l.Since.After(newest) {
 			newest, r.Source = l.Since, l.Source
 		}
 	}
+	groups = merged(groups)
 	for i, g := range groups {
 		if i == tierLines {
 			r.Lines = append(r.Lines, "and more, for "+ui.Of(int64(len(groups)-i), "other group of models", "other groups of models"))
 			break
 		}
-		r.Lines = append(r.Lines, g.models+": "+strings.Join(g.parts, ", "))
+		r.Lines = append(r.Lines, g.words()+": "+strings.Join(g.parts, ", "))
 	}
 	r.Published = newest.Format("2 January 2006")
 	r.Host, _, _ = strings.Cut(strings.TrimPrefix(r.Source, "https://"), "/")
 	return r
+}
+
+// modelsLimits are models that have the same limits, each for itself; one that
+// is a sentence stands for models together.
+type modelsLimits struct {
+	models []string
+	parts  []string
+}
+
+// servedBy are the models that a limit is for, one by one; those that share it
+// as a sentence.
+func servedBy(l limits.Limit) []string {
+	if len(l.Models) == 0 || strings.Contains(l.Models[0], "*") {
+		return []string{coveredBy(l)}
+	}
+	return l.Models
+}
+
+// told notes a limit of a model.
+func told(groups []modelsLimits, model, part string) []modelsLimits {
+	i := slices.IndexFunc(groups, func(g modelsLimits) bool { return g.models[0] == model })
+	if i < 0 {
+		return append(groups, modelsLimits{[]string{model}, []string{part}})
+	}
+	groups[i].parts = append(groups[i].parts, part)
+	return groups
+}
+
+// merged puts models that have the same limits into one group.
+func merged(list []modelsLimits) (out []modelsLimits) {
+	for _, g := range list {
+		slices.SortStableFunc(g.parts, func(a, b string) int { return cmp.Compare(lateness(a), lateness(b)) })
+		if i := slices.IndexFunc(out, func(o modelsLimits) bool { return slices.Equal(o.parts, g.parts) }); i >= 0 {
+			out[i].models = append(out[i].models, g.models...)
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// lateness puts what counts by the minute before what counts by the day.
+func lateness(part string) int {
+	if strings.HasSuffix(part, " a minute") {
+		return 0
+	}
+	return 1
+}
+
+func (g modelsLimits) words() string {
+	if len(g.models) == 1 {
+		return g.models[0]
+	}
+	return "Each of " + some(g.models, 3)
 }
 
 // allowance is what an amount is of: "requests a minute".
@@ -97,8 +146,14 @@ func allowance(l limits.Limit) string {
 // coveredBy are the models that a provider's limit is for.
 func coveredBy(l limits.Limit) string {
 	switch {
+	case len(l.Models) == 0 && l.EachModel:
+		return "Each model"
 	case len(l.Models) == 0:
 		return "All models together"
+	case len(l.Models) == 1 && strings.Contains(l.Models[0], "*") && l.EachModel:
+		return "Each of " + l.Models[0]
+	case len(l.Models) > 1 && !l.EachModel:
+		return some(l.Models, 3) + " together"
 	case len(l.Models) == 1 && strings.Contains(l.Models[0], "*"):
 		return "All of " + l.Models[0] + " together"
 	case len(l.Models) == 1:

@@ -83,11 +83,14 @@ func TestWhatIsConfiguredStandsBesideWhatIsPublishedAndLearned(t *testing.T) {
 	})
 	must(t, err)
 	k, err := s.tenants.AddProviderKey(t.Context(), made.Tenant.ID, tenants.NewProviderKey{
-		Provider: "practice", Name: "Practice", Limits: []limits.Limit{{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 1000}},
+		Provider: "practice", Name: "Practice", Limits: []limits.Limit{
+			{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 1000},
+			{Dimension: limits.DimensionTokens, Window: limits.WindowMinute, Amount: 90, EachModel: true},
+		},
 	})
 	must(t, err)
 	path := "/providers/" + id.ProviderKey.Format(k.ID)
-	s.get(path, session).has(t, "All models together, requests a minute", "Say which one this account is on", "Nothing went through this key in the last 24 hours.")
+	s.get(path, session).has(t, "All models together, requests a minute", "Each model, tokens a minute", "Say which one this account is on", "Nothing went through this key in the last 24 hours.")
 	s.get(path+"/edit", session).has(t, "Tier of the account", `<option value="house">House</option>`)
 
 	filled := s.post(path+"/edit", session, url.Values{
@@ -95,7 +98,7 @@ func TestWhatIsConfiguredStandsBesideWhatIsPublishedAndLearned(t *testing.T) {
 		"limits.0.dimension": {"requests"}, "limits.0.window": {"minute"}, "limits.0.amount": {"1,000"},
 	})
 	filled.has(t, `<option value="house" selected>`, `value="1,000"`, `value="70"`, `value="practice-small"`)
-	if now := s.providers(made.Tenant.ID)[0]; now.Tier != "" || len(now.Limits) != 1 {
+	if now := s.providers(made.Tenant.ID)[0]; now.Tier != "" || len(now.Limits) != 2 {
 		t.Errorf("a form that is filled in stores nothing: %+v", now)
 	}
 	s.post(path+"/edit", session, url.Values{"name": {"Practice"}, "zone": {"UTC"}, "tier": {"house"}, "limits.0.dimension": {"requests"}, "limits.0.window": {"minute"}, "limits.0.amount": {"1,000"}})

@@ -33,8 +33,16 @@ func appendEvent(b []byte, e *Event) []byte {
 		name string
 		id   uuid.UUID
 	}{
-		{"id", e.ID}, {"request_id", e.RequestID}, {"tenant", e.Tenant}, {"customer", e.Customer}, {"subscription", e.Subscription}, {"plan_version", e.PlanVersion},
-		{"key", e.Key}, {"counter", e.Counter}, {"provider_key", e.ProviderKey}, {"corrects", e.Corrects},
+		{"id", e.ID},
+		{"request_id", e.RequestID},
+		{"tenant", e.Tenant},
+		{"customer", e.Customer},
+		{"subscription", e.Subscription},
+		{"plan_version", e.PlanVersion},
+		{"key", e.Key},
+		{"counter", e.Counter},
+		{"provider_key", e.ProviderKey},
+		{"corrects", e.Corrects},
 	} {
 		b = ident(b, x.name, x.id)
 	}
