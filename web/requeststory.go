@@ -111,6 +111,9 @@ func (r requestPage) attempt(i int, a usage.Attempt, after func(time.Time) strin
 		by += " with " + r.Names.name(id.ProviderKey, a.ProviderKey)
 	}
 	s.Text = by + ", " + ui.Wait(max(0, a.EndedAt.Sub(a.StartedAt)).Round(time.Millisecond))
+	if a.Reported != "" {
+		s.Tone, s.Text = ui.Warn, s.Text+". The provider says that it served "+a.Reported+"."
+	}
 	return s
 }
 

@@ -257,6 +257,7 @@ func TestNoRequestReachesIntoTheNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer a.Body.Close()
 			_, _ = io.Copy(io.Discard, a.Body) // what came is enough
 			if a.StatusCode == http.StatusSwitchingProtocols {
 				t.Error("the protocol was switched")

@@ -55,6 +55,7 @@ func (x *exchange) whole(resp *http.Response) *failure {
 	if err != nil {
 		return x.invalid(err)
 	}
+	x.try.model = got.Model
 	x.settle(x.result(got))
 	x.served(resp.Header)
 	verdict.Headers(x.k.echo.Response().Header(), x.k.states)

@@ -37,7 +37,8 @@ type failure struct {
 // try is one attempt at a candidate.
 type try struct {
 	sent   time.Time
-	status int // the provider's; 0: no answer
+	status int    // the provider's; 0: no answer
+	model  string // that it says it served; "": it says none
 	watch  *watchdog
 	ctx    context.Context
 }

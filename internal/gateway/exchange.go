@@ -220,7 +220,7 @@ func (x *exchange) attempted(o usage.Outcome, t limits.Tokens) usage.Attempt {
 		StartedAt: x.began, EndedAt: x.s.Now().UTC().Truncate(time.Microsecond), Tokens: t,
 	}
 	if x.try != nil {
-		a.StartedAt, a.Status = x.try.sent, x.try.status
+		a.StartedAt, a.Status, a.Reported = x.try.sent, x.try.status, another(x.at.model, x.try.model)
 	}
 	if o != usage.OK {
 		a.Error = string(o)

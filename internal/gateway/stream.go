@@ -123,7 +123,9 @@ func (f *flow) copy(r *wire.Reader) error {
 			return err
 		}
 		if e.HasData {
-			f.events++
+			if f.events++; f.x.try.model == "" && f.events < 4 {
+				f.x.try.model = reportedIn(e.Data)
+			}
 		}
 		f.buffer = f.stream.Next(f.buffer[:0], e)
 		if _, failed := f.stream.Failed(); failed || f.stream.Done() {

@@ -69,7 +69,7 @@ func (e *Event) clean() {
 	for i := range e.Attempts {
 		a := &e.Attempts[i]
 		a.StartedAt, a.EndedAt = stored(a.StartedAt), stored(a.EndedAt)
-		a.Model, a.Error = text(a.Model, maxModel), text(a.Error, maxText)
+		a.Model, a.Error, a.Reported = text(a.Model, maxModel), text(a.Error, maxText), text(a.Reported, maxModel)
 	}
 	for i := range e.Charges {
 		c := &e.Charges[i]

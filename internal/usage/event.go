@@ -103,6 +103,9 @@ type Attempt struct {
 	StartedAt   time.Time     `json:"started_at"`
 	EndedAt     time.Time     `json:"ended_at"`
 	Tokens      limits.Tokens `json:"tokens"`
+	// Reported is the model that the provider says it served, where that is
+	// another one than it was asked for.
+	Reported string `json:"reported,omitzero"`
 }
 
 // Refusal is why a call was not admitted: the limits that refused it.

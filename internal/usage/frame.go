@@ -83,7 +83,8 @@ func framed(kind kind, id uuid.UUID, v any) (b []byte, done func(), err error) {
 	var header [headerSize]byte
 	copy(header[26:], id[:])
 	header[8] = byte(kind)
-	b = append((*kept)[:0], header[:]...)
+	b = (*kept)[:0]
+	b = append(b, header[:]...)
 	switch v := v.(type) {
 	case *Admission:
 		b = appendAdmission(b, v)

@@ -155,7 +155,7 @@ func appendAttempt(b []byte, a *Attempt) []byte {
 	b = words(ident(words(append(b, '{'), "provider", a.Provider), "provider_key", a.ProviderKey), "model", a.Model)
 	b = words(number(b, "status", int64(a.Status)), "error", a.Error)
 	b = instant(instant(b, "started_at", a.StartedAt), "ended_at", a.EndedAt)
-	return append(appendTokens(name(b, "tokens"), a.Tokens), '}')
+	return append(words(appendTokens(name(b, "tokens"), a.Tokens), "reported", a.Reported), '}')
 }
 
 func appendCharge(b []byte, c *limits.Charge) []byte {
