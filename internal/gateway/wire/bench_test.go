@@ -45,3 +45,13 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+// The race detector empties pools at random, which allows for a few.
+func TestAnEventThatPassesTakesHardlyAnyMemory(t *testing.T) {
+	e := Event{Data: []byte(`{"id":"x","choices":[{"index":0,"delta":{"content":" Hello\n"},"finish_reason":null}],"usage":null}`), HasData: true}
+	e.Text = append(append([]byte("data: "), e.Data...), "\n\n"...)
+	s, out := NewStream(Chat, Chat, StreamOptions{}), make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(2000, func() { out = s.Next(out[:0], e) }); n > 5 {
+		t.Errorf("%v allocations for an event", n)
+	}
+}

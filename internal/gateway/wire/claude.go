@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"weir/internal/limits"
@@ -33,6 +34,17 @@ type claudeSource struct {
 	Data      string         `json:"data,omitzero"`
 	URL       string         `json:"url,omitzero"`
 	Content   jsontext.Value `json:"content,omitzero"`
+}
+
+// UnmarshalJSONFrom reads any value: a source that is no object belongs to a
+// block that is refused by its type.
+func (s *claudeSource) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	if err != nil || v.Kind() != '{' {
+		return err
+	}
+	type members claudeSource
+	return json.Unmarshal(v, (*members)(s), lenient)
 }
 
 // claudeMessage is one turn; turns alternate between user and assistant.

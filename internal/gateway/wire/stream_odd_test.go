@@ -64,8 +64,11 @@ func TestWhatProvidersDoToStreamsReachesAClientOfAnthropics(t *testing.T) {
 		"a refusal": {[]string{piece(`"refusal":"No."`)}, []string{"text: No."}},
 		"nothing":   {nil, nil},
 	} {
-		lines := append(c.lines, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)
-		got := follow(t, Chat, Messages, StreamOptions{}, strings.NewReader(data(lines...)))
+		stream := data(`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)
+		if c.lines != nil {
+			stream = data(c.lines...) + stream
+		}
+		got := follow(t, Chat, Messages, StreamOptions{}, strings.NewReader(stream))
 		if diff := cmp.Diff(c.want, blocksOf(t, got.Out)); diff != "" || !got.Finished {
 			t.Errorf("%s: %s\n%s", name, diff, got.Out)
 		}

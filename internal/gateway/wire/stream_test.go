@@ -124,7 +124,8 @@ func TestAStreamStatesWhatTheWholeAnswerDoes(t *testing.T) {
 		if why != "" || got.Why != "" || got.Tokens != want || want.Total() != 11 || !got.Done || !got.Finished || got.Pieces != 2 || got.Bytes != 5 {
 			t.Errorf("%s: whole %+v %q, streamed %+v", form, want, why, got)
 		}
-		cut := follow(t, form, form, StreamOptions{}, strings.NewReader(c.stream[:strings.Index(c.stream, "lo\"")]))
+		begun, _, _ := strings.Cut(c.stream, "lo\"")
+		cut := follow(t, form, form, StreamOptions{}, strings.NewReader(begun))
 		if cut.Done || cut.Finished || cut.Pieces != 1 || cut.Bytes != 3 || cut.Why == "" && form != Messages {
 			t.Errorf("%s, cut: %+v", form, cut)
 		}
