@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/catalogue"
 	"weir/internal/id"
 	"weir/internal/tenants"
 	"weir/internal/usage"
@@ -133,6 +134,7 @@ type supply struct {
 	aliases map[string]tenants.Alias
 	routes  []tenants.Route
 	pools   map[uuid.UUID]string
+	book    *catalogue.Book
 	try     bool // there is a playground
 }
 
@@ -141,6 +143,9 @@ func (p *Pages) supply(ctx context.Context, tenant uuid.UUID) (s supply, err err
 		return s, err
 	}
 	if s.aliases, err = p.directory.Aliases(ctx, tenant); err != nil {
+		return s, err
+	}
+	if s.book, err = p.directory.Book(ctx, tenant); err != nil {
 		return s, err
 	}
 	s.pools, s.try = map[uuid.UUID]string{}, p.mounted["/playground"]
@@ -180,6 +185,7 @@ func (s supply) row(name string, w workspace) nameRow {
 		}
 	} else {
 		r.Serves = []servesRow{{Through: s.servers(targets, w)}}
+		r.Facts = s.factLines(targets, w)
 	}
 	r.Tone, r.State, r.Note = stateOf(tenants.Ways(targets, w.Now), w)
 	return r

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"weir/internal/catalogue"
 	"weir/internal/id"
+	"weir/internal/keyring"
 	"weir/internal/limits"
 	"weir/internal/tenants"
 )
@@ -192,4 +194,25 @@ func TestAPoolIsMadeOfKeysChangedAndTakenApart(t *testing.T) {
 		t.Errorf("taken apart: %d", a.status)
 	}
 	s.get("/providers", session).has(t, "No pool yet.")
+}
+
+func TestWhatIsPublishedOfAModelStandsBesideIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	tenant := made.Tenant.ID
+	status := http.StatusOK
+	_, err := s.tenants.AddProviderKey(t.Context(), tenant, tenants.NewProviderKey{Provider: "openai", Name: "main", Secret: keyring.NewSecret("sk-x"), BaseURL: upstream(t, &status), Models: []string{"gpt-4.1", "nobody-knows"}})
+	must(t, err)
+	book := catalogue.BuiltIn().Facts("openai", "gpt-4.1", noon)
+	if !book.Known || len(book.Prices) == 0 {
+		t.Fatal("the catalogue knows nothing of it: take another model")
+	}
+	price := micros(book.Prices[0].MicrosPerMillion)
+	s.get("/models", session).has(t, "tokens of context", price, "USD a million")
+	page := s.get("/models/way?model=gpt-4.1", session)
+	page.has(t, "What is published", "gpt-4.1</span> at OpenAI", price, book.Model.Source)
+	s.get("/models/way?model=nobody-knows", session).hasNot(t, "What is published")
+	s.super(`update members set role = 'developer' where tenant_id = $1`, tenant)
+	s.get("/models/way?model=gpt-4.1", session).hasNot(t, price, "USD a million")
 }

@@ -25,6 +25,7 @@ type wayPage struct {
 	Ways    []wayRow
 	Missing []string // candidates that reach nothing
 	Turns   int      // ways that are open
+	Facts   []modelFacts
 }
 
 // wayRow is one provider's model at one key.
@@ -67,6 +68,7 @@ func (p *Pages) modelWay(c echo.Context, who auth.Person, w workspace) error {
 		}
 		view.Ways = append(view.Ways, r)
 	}
+	view.Facts = supply.facts(targets, w)
 	for i, x := range alias.Candidates {
 		if !slices.ContainsFunc(targets, func(t tenants.Target) bool { return t.Candidate == i }) {
 			view.Missing = append(view.Missing, supply.missing(x, w))

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"time"
 
+	"weir/internal/catalogue"
 	"weir/internal/id"
 	"weir/internal/tenants"
 )
@@ -29,13 +30,60 @@ type wayJSON struct {
 	State       string     `json:"state" enum:"ready,cooling,refused,broken,practice" description:"refused: the provider refuses the key; broken: its secret cannot be opened; practice: used only where no real provider serves the name"`
 	Reason      string     `json:"reason,omitempty" description:"Why it cools, as cooldowns say it"`
 	Until       *time.Time `json:"until" description:"When it may be tried again; null: it may now, or until a check passes"`
+	Facts       *factsJSON `json:"catalogue" description:"What the catalogue knows of the model at its provider; null: nothing"`
 }
 
-func wayOf(w tenants.Way) wayJSON {
+// factsJSON is what the catalogue knows of a provider's model.
+type factsJSON struct {
+	Context   *int64          `json:"context_tokens" description:"That prompt and answer may have together; null: not known"`
+	MaxOutput *int64          `json:"max_output_tokens" description:"Null: not known"`
+	Limits    []publishedJSON `json:"published_limits" description:"Of accounts of each tier"`
+	Prices    []tariffJSON    `json:"prices" description:"What the provider charges; none: not known, never 0"`
+}
+
+type publishedJSON struct {
+	Tier      string    `json:"tier" example:"Tier 1"`
+	Models    string    `json:"models" description:"Which models share it, by name or pattern" example:"gpt-4o"`
+	Dimension string    `json:"dimension" example:"tokens"`
+	Window    string    `json:"window" example:"minute"`
+	Amount    int64     `json:"amount" example:"200000"`
+	Since     time.Time `json:"since"`
+	Source    string    `json:"source"`
+}
+
+type tariffJSON struct {
+	Class            string    `json:"class" enum:"input,cached_input,cache_write,output,reasoning,request"`
+	MicrosPerMillion int64     `json:"micros_per_million" description:"Millionths of the currency for a million tokens or requests" example:"2500000"`
+	Currency         string    `json:"currency" example:"USD"`
+	Since            time.Time `json:"since"`
+	Source           string    `json:"source"`
+}
+
+func factsOf(f catalogue.Facts) *factsJSON {
+	if f.None() {
+		return nil
+	}
+	out := &factsJSON{Limits: []publishedJSON{}, Prices: []tariffJSON{}}
+	if f.Model.Context > 0 {
+		out.Context = &f.Model.Context
+	}
+	if f.Model.MaxOutput > 0 {
+		out.MaxOutput = &f.Model.MaxOutput
+	}
+	for _, p := range f.Published {
+		out.Limits = append(out.Limits, publishedJSON{p.Tier, p.Model, string(p.Dimension), string(p.Window), p.Amount, p.ValidFrom, p.Source})
+	}
+	for _, p := range f.Prices {
+		out.Prices = append(out.Prices, tariffJSON{string(p.Class), p.MicrosPerMillion, p.Currency, p.ValidFrom, p.Source})
+	}
+	return out
+}
+
+func wayOf(w tenants.Way, book *catalogue.Book, now time.Time) wayJSON {
 	k := w.Route.Key
 	out := wayJSON{
 		Model: w.Model, Provider: k.Provider, ProviderKey: id.ProviderKey.Format(k.ID), Pool: optionalPool(k.Pool.ID),
-		Priority: w.Priority, Weight: w.Weight, State: string(w.State), Reason: string(w.Bench.Reason),
+		Priority: w.Priority, Weight: w.Weight, State: string(w.State), Reason: string(w.Bench.Reason), Facts: factsOf(book.Facts(k.Provider, w.Model, now)),
 	}
 	if !w.Bench.Until.IsZero() {
 		out.Until = &w.Bench.Until
@@ -52,13 +100,17 @@ func listModels(s *Server, r *request, q listQuery, _ none) (page[modelJSON], er
 	if err != nil {
 		return page[modelJSON]{}, err
 	}
+	book, err := s.directory.Book(r.ctx, r.tenant())
+	if err != nil {
+		return page[modelJSON]{}, err
+	}
 	own := func(name string) string { return name }
 	return listByName(s, r, q, "models", tenants.AskedNames(aliases, routes), own, func(name string) modelJSON {
-		return modelOf(name, aliases, routes, s.now())
+		return modelOf(name, aliases, routes, book, s.now())
 	})
 }
 
-func modelOf(name string, aliases map[string]tenants.Alias, routes []tenants.Route, now time.Time) modelJSON {
+func modelOf(name string, aliases map[string]tenants.Alias, routes []tenants.Route, book *catalogue.Book, now time.Time) modelJSON {
 	targets, alias := tenants.Targets(aliases, routes, name)
 	out := modelJSON{Name: name, Kind: "model", Ways: []wayJSON{}}
 	if alias.Name != "" {
@@ -68,7 +120,7 @@ func modelOf(name string, aliases map[string]tenants.Alias, routes []tenants.Rou
 		out.Shadows = len(plain) > 0
 	}
 	for _, w := range tenants.Ways(targets, now) {
-		out.Ways = append(out.Ways, wayOf(w))
+		out.Ways = append(out.Ways, wayOf(w, book, now))
 		out.Ready = out.Ready || w.State == tenants.WayReady
 	}
 	return out

@@ -3,6 +3,7 @@ package whole
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"weir/internal/gateway/upstreamtest"
@@ -93,6 +94,63 @@ func TestAnAliasIsMadeReadChangedAndForgotten(t *testing.T) {
 	if models = weir.Want(t, 200, "GET", "/api/v1/models?limit=1", w.ManagementKey, nil); models.Text("data.0.kind") != "model" || models.JSON("data.0.alias") != nil {
 		t.Errorf("the name is the provider's again: %s", models)
 	}
+}
+
+func TestWhatTheCatalogueKnowsStandsWithEachCandidate(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(t)
+	w := weir.Setup(t, stack.Options{Upstream: up})
+	weir.Want(t, 201, "POST", "/api/v1/provider-keys", w.ManagementKey, fmt.Sprintf(`{"provider": "openai", "name": "vendor", "secret": "sk-x", "base_url": %q, "models": ["gpt-4.1", "a-model-of-nobody"]}`, up.URL))
+	stack.Eventually(t, patience, func() string {
+		a := weir.Want(t, 200, "GET", "/api/v1/models", w.ManagementKey, nil)
+		if a.Text("data.0.name") != "a-model-of-nobody" || a.JSON("data.0.candidates.0.catalogue") != nil {
+			return "a model of nobody is known: " + a.String()
+		}
+		if a.Text("data.1.name") != "gpt-4.1" || a.Text("data.1.candidates.0.catalogue.prices.0.class") != "input" || a.JSON("data.1.candidates.0.catalogue.context_tokens") == nil {
+			return "gpt-4.1 is not known: " + a.String()
+		}
+		return ""
+	})
+}
+
+// An alias is what is asked for: the models of a key and of a client token name
+// it, and the limits and prices of a plan go by it.
+func TestAKeyAndATokenNameTheAliasThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(t)
+	w := weir.Setup(t, stack.Options{
+		Upstream: up, Zone: stack.MiddayZone(),
+		Plan:   []stack.Limit{{Dimension: "requests", Window: "day", Amount: 2, Models: []string{"acme-*"}}},
+		Prices: []stack.Price{{Models: "acme-fast", Class: "input", MicrosPerMillion: 9_000_000}},
+	})
+	served(t, w, up, "one", `["big"]`)
+	weir.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, `{"name": "acme-fast", "candidates": [{"model": "nowhere"}, {"model": "big"}]}`)
+	narrow := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, fmt.Sprintf(`{"kind": "customer", "customer": %q, "name": "narrow", "models": ["acme-fast"]}`, w.Customer)).Text("secret")
+	token := weir.Want(t, 201, "POST", "/v1/client-tokens", w.Key, `{"models": ["acme-fast"]}`).Text("token")
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Call(t, "GET", "/v1/models/acme-fast", narrow, nil); a.Status != 200 {
+			return a.String()
+		}
+		return ""
+	})
+	for _, secret := range []string{narrow, token} {
+		a := weir.Want(t, 200, "POST", "/v1/chat/completions", secret, chat("acme-fast"))
+		if a.Header.Get("x-ratelimit-limit-requests") != "2" {
+			t.Errorf("the plan's limit for the alias does not count: %v", a.Header)
+		}
+		for _, model := range []string{"big", "ACME-fast", "acme-fast ", "custom/big"} {
+			weir.Want(t, 404, "POST", "/v1/chat/completions", secret, chat(model))
+		}
+	}
+	for _, c := range up.Calls() {
+		if !strings.Contains(string(c.Body), `"big"`) || strings.Contains(string(c.Body), "acme-fast") {
+			t.Errorf("the provider is asked: %s", c.Body)
+		}
+	}
+	if a := weir.Call(t, "POST", "/v1/chat/completions", w.Key, chat("acme-fast")); a.Status != 429 {
+		t.Errorf("a third call of two passes: %s", a)
+	}
+	weir.Want(t, 200, "POST", "/v1/chat/completions", w.Key, chat("big"))
 }
 
 func TestListsByNameGoOnWhereTheyEnded(t *testing.T) {
