@@ -17,8 +17,21 @@ var data embed.FS
 type Book struct {
 	Costs     Costs
 	models    overlay[Model]
+	byName    [2]map[modelName][]Model // the tenant's own, and those built in
 	published overlay[Published]
 	prices    overlay[Price]
+}
+
+type modelName struct{ provider, model string }
+
+// named finds models by their names.
+func named(list []Model) map[modelName][]Model {
+	out := make(map[modelName][]Model, len(list))
+	for _, m := range list {
+		n := modelName{m.Provider, m.Model}
+		out[n] = append(out[n], m)
+	}
+	return out
 }
 
 // overlay are rows in order: a tenant's own before those that are built in, of
@@ -59,6 +72,7 @@ func newBook(own ownRows) *Book {
 		published: overlaid(limitSheet, own.published, builtLimits()),
 		prices:    overlaid(priceSheet, own.prices, builtPrices()),
 	}
+	b.byName = [2]map[modelName][]Model{named(b.models.own), named(b.models.built)}
 	b.Costs = newCosts(b.prices)
 	return b
 }
@@ -93,10 +107,11 @@ func rowsOf[R any](lines []line[R]) []R {
 // Model is what is known of a provider's model at an instant: the tenant's own
 // row, else the one that is built in.
 func (b *Book) Model(provider, model string, at time.Time) (Model, bool) {
-	for _, list := range [][]Model{b.models.own, b.models.built} {
+	for _, names := range b.byName {
 		var found *Model
+		list := names[modelName{provider, model}]
 		for i, m := range list {
-			if m.Provider == provider && m.Model == model && !m.ValidFrom.After(at) && (found == nil || m.ValidFrom.After(found.ValidFrom)) {
+			if !m.ValidFrom.After(at) && (found == nil || m.ValidFrom.After(found.ValidFrom)) {
 				found = &list[i]
 			}
 		}

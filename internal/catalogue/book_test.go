@@ -182,7 +182,8 @@ func TestTheModelThatIsKnownIsTheNewestRowTheTenantsFirst(t *testing.T) {
 	row := func(context int64, from time.Time) Model {
 		return Model{Provider: "custom", Model: "m", Context: context, Input: []string{"text"}, ValidFrom: from, Source: "x"}
 	}
-	b := &Book{models: overlaid(modelSheet, []Model{row(1, june), row(2, june.AddDate(0, 1, 0)), row(3, now.AddDate(1, 0, 0))}, []Model{row(9, june), row(8, june.AddDate(0, 2, 0))})}
+	models := overlaid(modelSheet, []Model{row(1, june), row(2, june.AddDate(0, 1, 0)), row(3, now.AddDate(1, 0, 0))}, []Model{row(9, june), row(8, june.AddDate(0, 2, 0))})
+	b := &Book{models: models, byName: [2]map[modelName][]Model{named(models.own), named(models.built)}}
 	for at, want := range map[time.Time]int64{june: 1, now: 2, now.AddDate(2, 0, 0): 3} {
 		if m, known := b.Model("custom", "m", at); !known || m.Context != want {
 			t.Errorf("%s: %+v", at, m)
@@ -255,4 +256,12 @@ func TestNoCellOfAFileIsAFormulaAndEveryCellComesBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+func BenchmarkCost(b *testing.B) {
+	costs, tokens := BuiltIn().Costs, limits.Tokens{Input: 210, CachedInput: 1024, Output: 567}
+	b.ReportAllocs()
+	for b.Loop() {
+		costs.Of("openai", "gpt-4o", now, tokens, 1)
+	}
 }

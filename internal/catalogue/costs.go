@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,13 @@ type tariff struct {
 // priceList finds prices by name; those with patterns are tried one by one.
 type priceList struct {
 	exact    map[string][]Price
-	patterns []Price
+	patterns []patterned
+}
+
+// patterned is a price with its pattern made ready to be held against names.
+type patterned struct {
+	Price
+	models limits.Limit
 }
 
 func newCosts(o overlay[Price]) Costs {
@@ -42,7 +49,7 @@ func newCosts(o overlay[Price]) Costs {
 
 func (l *priceList) add(p Price) {
 	if strings.Contains(p.Model, "*") {
-		l.patterns = append(l.patterns, p)
+		l.patterns = append(l.patterns, patterned{p, limits.Limit{Models: []string{p.Model}}})
 		return
 	}
 	if l.exact == nil {
@@ -60,83 +67,83 @@ func (c Costs) Of(provider, model string, at time.Time, t limits.Tokens, request
 	if tariff == nil {
 		return money.Pico{}, "", false
 	}
-	rates := tariff.ratesAt(model, at, t.Input+t.CachedInput+t.CacheWrite)
-	_, perRequest := rates[PerRequest]
-	for _, x := range []struct {
-		class Class
-		n     int64
-	}{
-		{Class(limits.ClassInput), t.Input},
-		{Class(limits.ClassCachedInput), t.CachedInput},
-		{Class(limits.ClassCacheWrite), t.CacheWrite},
-		{Class(limits.ClassOutput), t.Output},
-		{Class(limits.ClassReasoning), t.Reasoning},
-		{PerRequest, requests},
-	} {
-		r, known := rates.of(x.class)
+	var r rates
+	tariff.ratesAt(&r, model, at, t.Input+t.CachedInput+t.CacheWrite)
+	perRequest := r[classRequest] != nil
+	for c, n := range [...]int64{t.Input, t.CachedInput, t.CacheWrite, t.Output, t.Reasoning, requests} {
+		p := r.of(c)
 		switch {
-		case x.n == 0, !known && x.class == PerRequest && len(rates) > 0, !known && perRequest:
+		case n == 0, p == nil && c == classRequest && r.any() != nil, p == nil && perRequest:
 			continue
-		case !known, currency != "" && currency != r.Currency:
+		case p == nil, currency != "" && currency != p.Currency:
 			return money.Pico{}, "", false
 		}
-		cost, currency = cost.Add(money.Times(x.n, r.MicrosPerMillion)), r.Currency
+		cost, currency = cost.Add(money.Times(n, p.MicrosPerMillion)), p.Currency
 	}
-	if currency == "" { // nothing was used, or nothing that costs
-		for _, r := range rates {
-			return money.Pico{}, r.Currency, true
-		}
+	if p := r.any(); currency == "" && p != nil { // nothing was used, or nothing that costs
+		currency = p.Currency
 	}
 	return cost, currency, currency != ""
 }
 
-// rates are the prices that count for one call, by class.
-type rates map[Class]Price
+// rates are the prices that count for one call, in the order of classes; nil
+// where none is known.
+type rates [6]*Price
 
-// fallback is the class whose price counts where a class has none of its own: a
-// provider without a price for cached input charges it as input.
-var fallback = map[Class]Class{
-	Class(limits.ClassCachedInput): Class(limits.ClassInput), Class(limits.ClassCacheWrite): Class(limits.ClassInput), Class(limits.ClassReasoning): Class(limits.ClassOutput),
+// classRequest is where the price of a request stands.
+const classRequest = 5
+
+// fallbacks are the classes whose price counts where a class has none of its
+// own: a provider without a price for cached input charges it as input.
+var fallbacks = [...]int{0, 0, 0, 3, 3, classRequest}
+
+func (r *rates) of(c int) *Price {
+	if r[c] != nil {
+		return r[c]
+	}
+	return r[fallbacks[c]]
 }
 
-func (r rates) of(c Class) (Price, bool) {
-	if p, known := r[c]; known {
-		return p, true
+// any is one of the prices; nil where there is none.
+func (r *rates) any() *Price {
+	for _, p := range r {
+		if p != nil {
+			return p
+		}
 	}
-	p, known := r[fallback[c]]
-	return p, known
+	return nil
 }
 
 // ratesAt picks the price of each class: the tenant's own first, then an exact
 // name, then the pattern with the longest literal text; of those the one for the
 // longest prompts that this one exceeds, and of these the newest.
-func (t *tariff) ratesAt(model string, at time.Time, prompt int64) rates {
-	out := rates{}
-	for _, list := range t.ranks {
-		found := rates{}
-		for _, p := range list.exact[model] {
-			found.consider(p, at, prompt)
+func (t *tariff) ratesAt(out *rates, model string, at time.Time, prompt int64) {
+	for i := range t.ranks {
+		var found rates
+		list := t.ranks[i].exact[model]
+		for j := range list {
+			found.consider(&list[j], at, prompt)
 		}
-		for _, p := range list.patterns {
-			if (limits.Limit{Models: []string{p.Model}}).Applies(model) {
-				found.consider(p, at, prompt)
+		for j := range t.ranks[i].patterns {
+			if x := &t.ranks[i].patterns[j]; x.models.Applies(model) {
+				found.consider(&x.Price, at, prompt)
 			}
 		}
 		for c, p := range found {
-			if _, taken := out[c]; !taken {
+			if out[c] == nil {
 				out[c] = p
 			}
 		}
 	}
-	return out
 }
 
-func (r rates) consider(p Price, at time.Time, prompt int64) {
+func (r *rates) consider(p *Price, at time.Time, prompt int64) {
 	if p.ValidFrom.After(at) || p.Above > 0 && prompt <= p.Above {
 		return
 	}
-	if old, found := r[p.Class]; !found || p.before(old) {
-		r[p.Class] = p
+	c := slices.Index(classes, p.Class)
+	if r[c] == nil || p.before(*r[c]) {
+		r[c] = p
 	}
 }
 
