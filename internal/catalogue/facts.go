@@ -27,10 +27,11 @@ func (b *Book) Facts(provider, model string, at time.Time) (f Facts) {
 		}
 	}
 	if t := b.Costs.by[provider]; t != nil {
-		found := t.ratesAt(model, at, 0)
-		for _, c := range classes {
-			if p, known := found[c]; known {
-				f.Prices = append(f.Prices, p)
+		var found rates
+		t.ratesAt(&found, model, at, 0)
+		for _, p := range found {
+			if p != nil {
+				f.Prices = append(f.Prices, *p)
 			}
 		}
 	}
