@@ -156,6 +156,18 @@ func TestAnAliasIsRemovedByItsName(t *testing.T) {
 	}
 }
 
+func TestRemovingAProviderKeySaysWhichLinesOfAliasesItLeavesEmpty(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	one := s.serving(made.Tenant.ID, "one", "big")
+	at := "/providers/" + id.ProviderKey.Format(one.ID) + "/remove"
+	s.get(at, session).hasNot(t, "of an alias names the key")
+	_, err := s.tenants.AddAlias(t.Context(), made.Tenant.ID, tenants.NewAlias{Name: "acme", Candidates: []tenants.AliasCandidate{{Model: "big", Key: one.ID}, {Model: "big"}}})
+	must(t, err)
+	s.get(at, session).has(t, "line of an alias names the key, and is passed over from now on")
+}
+
 func TestAPoolIsMadeOfKeysChangedAndTakenApart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

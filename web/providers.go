@@ -342,6 +342,9 @@ func (p *Pages) removal(ctx context.Context, w workspace, k tenants.ProviderKey)
 		ui.Consequence{}.Of(today[uuid.Nil].Requests, "call went through it today", "calls went through it today"),
 		ui.Consequence{}.Of(r.Others, "other provider key goes on", "other provider keys go on"),
 	}
+	if r.Lines > 0 {
+		ask.Consequences = append(ask.Consequences, ui.Consequence{Tone: ui.Warn}.Of(r.Lines, "line of an alias names the key, and is passed over from now on", "lines of aliases name the key, and are passed over from now on"))
+	}
 	switch {
 	case len(r.Models) == 0:
 		ask.Consequences[1] = ui.Consequence{Tone: ui.OK}.Of(r.Keys, "key"+of+" goes on: other provider keys serve all of its models", "keys"+of+" go on: other provider keys serve all of its models")

@@ -37,8 +37,10 @@ func (r requestPage) limitOwner(l limits.Limit) string {
 		return "the key"
 	case limits.ScopeTenant:
 		return r.Tenant.Name
-	case limits.ScopeProviderKey, limits.ScopePool:
+	case limits.ScopeProviderKey:
 		return "the provider key"
+	case limits.ScopePool:
+		return "the pool of the provider key"
 	case limits.ScopeEndUser:
 		if r.Call.Event.EndUser != "" {
 			return "the end user " + r.Call.Event.EndUser

@@ -13,6 +13,7 @@ type Removal struct {
 	Others    int64    // usable provider keys that stay
 	Keys      int64    // customers' keys that work
 	Customers int64    // to whom those belong
+	Lines     int64    // of aliases, that name the key alone
 }
 
 // RemovalOf counts what taking a provider key out of use would mean. NotFound
@@ -35,8 +36,9 @@ func (s *Service) RemovalOf(ctx context.Context, tenant, key uuid.UUID) (Removal
 				array(select m from provider_keys k, unnest(k.models) m
 					where k.tenant_id = $1 and k.provider_key_id = $2 and not exists (select from others o where m = any(o.models))
 					order by m),
-				(select count(*) from others), (select count(*) from working), (select count(distinct customer_id) from working)`,
-			tenant, key, s.now()).Scan(&r.Models, &r.Others, &r.Keys, &r.Customers)
+				(select count(*) from others), (select count(*) from working), (select count(distinct customer_id) from working),
+				(select count(*) from alias_candidates where tenant_id = $1 and provider_key_id = $2)`,
+			tenant, key, s.now()).Scan(&r.Models, &r.Others, &r.Keys, &r.Customers, &r.Lines)
 	})
 	return r, err
 }
