@@ -91,7 +91,7 @@ func (o *OpenAdmission) ask(ctx context.Context, shared *limits.Redis) bool {
 			f.Reservation = d.Reservation
 		}
 	}
-	o.Reservation = f.Reservation
+	o.Reservation, o.moved = f.Reservation, nil // the engine's word counts, also of a call that ran out meanwhile
 	return true
 }
 

@@ -69,14 +69,14 @@ type journeys struct {
 	keys   keys
 }
 
-func newJourneys(tenant uuid.UUID) journeys {
+func newJourneys(tenant uuid.UUID, zone string) journeys {
 	j := journeys{tenant: tenant}
 	place := func(n byte, s limits.Scope, l limits.Limit) limits.Limit {
 		l.ID, l.Scope = sub(s.ID, n), s
 		return limits.Default(l)
 	}
 	customer := limits.Scope{Kind: limits.ScopeCustomer, ID: sub(tenant, 1), Name: "Plan"}
-	tokens, requests := limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 1e12, Zone: "UTC"}, limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 1e12, Zone: "UTC"}
+	tokens, requests := limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 1e12, Zone: zone}, limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowDay, Amount: 1e12, Zone: zone}
 	atOnce := limits.Limit{Dimension: limits.DimensionConcurrency, Window: limits.WindowNone, Amount: 1000}
 	j.plan = []limits.Limit{place(1, customer, tokens), place(2, customer, requests), place(3, customer, atOnce)}
 	for n := range byte(3) {
@@ -96,9 +96,9 @@ func (j *journeys) one(m *Meter) error {
 	ctx := context.Background()
 	some := func() limits.Tokens { return limits.Tokens{Input: rand.Int64N(50)} }
 	d, err := m.Admit(ctx, Call{
-		RequestID: id.New(), Tenant: j.tenant, Zones: limits.Zones{Zone: "UTC"}, Customer: j.plan[0].Scope.ID, Key: sub(j.tenant, 2), Counter: sub(j.tenant, 3),
+		RequestID: id.New(), Tenant: j.tenant, Zones: limits.Zones{Zone: j.plan[0].Zone}, Customer: j.plan[0].Scope.ID, Key: sub(j.tenant, 2), Counter: sub(j.tenant, 3),
 		Kind: "chat", Model: "m", Currency: "USD", Plan: []*limits.Set{limits.Compile(j.plan)}, Candidates: j.keys.candidates[:1],
-		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100, Output: 400}}, TTL: 5 * time.Second,
+		Estimate: limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 100, Output: 400}}, TTL: 15 * time.Second,
 	})
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func moverChild() {
 	if err != nil {
 		panic(err)
 	}
-	j := newJourneys(uuid.MustParse(os.Getenv("WEIR_TEST_TENANT")))
+	j := newJourneys(uuid.MustParse(os.Getenv("WEIR_TEST_TENANT")), os.Getenv("WEIR_TEST_ZONE"))
 	for range 6 {
 		go func() {
 			for {
@@ -153,13 +153,17 @@ func TestWhereverAProcessIsKilledBooksEngineAndAttemptsAgree(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			b, q := newBooks(t), queuetest.New(t).Connect()
-			dir, j, redis := t.TempDir(), newJourneys(id.New()), ""
+			zone := "UTC"
+			if time.Now().UTC().Hour() >= 18 { // no day ends meanwhile
+				zone = "Asia/Tokyo"
+			}
+			dir, j, redis := t.TempDir(), newJourneys(id.New(), zone), ""
 			if where == "redis" {
 				redis = redistest.Start(t).URL()
 			}
 			r := random(t)
 			for range 12 {
-				p := child(t, "mover", "WEIR_TEST_DIR="+dir, "WEIR_TEST_DB="+b.AppURL, "WEIR_TEST_REDIS="+redis, "WEIR_TEST_TENANT="+j.tenant.String())
+				p := child(t, "mover", "WEIR_TEST_DIR="+dir, "WEIR_TEST_DB="+b.AppURL, "WEIR_TEST_REDIS="+redis, "WEIR_TEST_TENANT="+j.tenant.String(), "WEIR_TEST_ZONE="+zone)
 				n := 0
 				for most := 1 + r.IntN(60); n < most && p.lines.Scan(); n++ {
 				}
@@ -176,6 +180,11 @@ func TestWhereverAProcessIsKilledBooksEngineAndAttemptsAgree(t *testing.T) {
 			defer l.ends()
 			must(t, j.one(l.meter)) // from which it learns what has run out
 			sums := j.charged(t, l)
+			defer func() {
+				if t.Failed() {
+					t.Logf("events and engine:\n%s", cmp.Diff(sums, j.held(t, l)))
+				}
+			}()
 			eventually(t, "the engine holds what the events charge, and nothing is open", func() bool {
 				l.meter.Sweep()
 				return cmp.Equal(sums, j.held(t, l))
