@@ -51,7 +51,8 @@ func TestAPublishedTierBecomesTheKeysLimitsAndWhatIsTypedCountsFirst(t *testing.
 	k := s.providers(made.Tenant.ID)[0]
 	var got []string
 	for _, l := range k.Limits {
-		got = append(got, l.Ledger("model-a")[strings.Index(l.Ledger("model-a"), "/"):])
+		_, rest, _ := strings.Cut(l.Ledger("model-a"), "/")
+		got = append(got, rest)
 	}
 	if k.Tier != "house" || len(k.Limits) != 3 || k.Limits[0].Amount != 30 || k.Limits[1].Weights["cached_input"] != 0 || len(k.Limits[1].Weights) != 1 && !k.Limits[2].EachModel {
 		t.Errorf("%q %v %+v", k.Tier, got, k.Limits)

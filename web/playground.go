@@ -210,8 +210,8 @@ func (p *Pages) keyToPlay(c echo.Context, who auth.Person, w workspace, f *form)
 		}
 		return k, err
 	}
-	of, err := id.Customer.Parse(customer)
-	if err != nil {
+	of, wrong := id.Customer.Parse(customer)
+	if wrong != nil {
 		f.wrong("key", "There is no such customer.")
 		return tenants.APIKey{}, nil
 	}

@@ -156,7 +156,7 @@ func holdSide(args []string) error {
 			return err
 		}
 		r := bufio.NewReaderSize(c, 512)
-		a, err := http.ReadResponse(r, nil)
+		a, err := http.ReadResponse(r, nil) //nolint:bodyclose // it is held until the process ends
 		if err != nil {
 			return err
 		}

@@ -235,7 +235,8 @@ func TestATrialIsTheSmallestCallOfEachForm(t *testing.T) {
 func TestAnAnswersHeadersAreBoundedAndItsBodyComesAsItWasSent(t *testing.T) {
 	big := strings.Repeat("x", outbound.HeaderLimit)
 	client, e, _ := vendor(t, "openai", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Big", big) })
-	if _, err := client.Do(t.Context(), e, http.MethodGet, "/models", nil, nil); err == nil || fault.Of(err).Code != "upstream_invalid_response" || fault.Of(err).Kind != fault.Upstream {
+	if _, err := client.Do(t.Context(), e, http.MethodGet, "/models", nil, nil); err == nil || //nolint:bodyclose // there is none
+		fault.Of(err).Code != "upstream_invalid_response" || fault.Of(err).Kind != fault.Upstream {
 		t.Errorf("headers of more than 32 KiB: %v", err)
 	}
 	bomb := "\x1f\x8b not really packed"

@@ -42,7 +42,7 @@ func (b *Book) Offers(provider string, at time.Time) (out []Offer) {
 		}
 		out[len(out)-1].add(p)
 	}
-	slices.SortStableFunc(out, func(a, b Offer) int { return compareAmounts(a, b) })
+	slices.SortStableFunc(out, compareAmounts)
 	for i := range out {
 		slices.SortStableFunc(out[i].Limits, func(a, b Offered) int {
 			return cmp.Or(
@@ -81,7 +81,7 @@ func (o *Offer) add(p Published) {
 	one := len(l.Models) == 1 && !strings.Contains(l.Models[0], "*")
 	for i, x := range o.Limits {
 		if one && x.alike(l) && x.Since.Equal(p.ValidFrom) && x.Source == p.Source && len(x.Models) < mostPatterns {
-			o.Limits[i].Models = append(x.Models, l.Models...)
+			o.Limits[i].Models = slices.Concat(x.Models, l.Models)
 			o.Limits[i].EachModel = true
 			return
 		}

@@ -60,7 +60,6 @@ var inputs = []string{"text", "image", "audio", "video", "file"}
 
 const (
 	dayForm   = "2006-01-02"
-	mostMoney = 1_000_000_000_000 // micro-units for a million: a million each
 	mostCount = 1_000_000_000_000
 )
 
@@ -69,8 +68,8 @@ var modelSheet = sheet[Model]{
 	columns: []string{"provider", "model", "context", "max_output", "default_output", "input", "tools", "valid_from", "source"},
 	read: func(c *cells) Model {
 		m := Model{
-			Provider: c.provider(), Model: c.model(), Context: c.whole("context", true, mostCount), MaxOutput: c.whole("max_output", true, mostCount),
-			DefaultOutput: c.whole("default_output", true, mostCount), Input: strings.Fields(c.text("input", 60)), Tools: c.oneOf("tools", "true", "false") == "true",
+			Provider: c.provider(), Model: c.model(), Context: c.whole("context", true), MaxOutput: c.whole("max_output", true),
+			DefaultOutput: c.whole("default_output", true), Input: strings.Fields(c.text("input", 60)), Tools: c.oneOf("tools", "true", "false") == "true",
 			ValidFrom: c.day("valid_from", false), Source: c.text("source", 500),
 		}
 		for _, i := range m.Input {
@@ -98,7 +97,7 @@ var limitSheet = sheet[Published]{
 			Provider: c.provider(), Model: c.model(), Tier: c.text("tier", 60),
 			Dimension: limits.Dimension(c.oneOf("dimension", "requests", "tokens", "input_tokens", "output_tokens", "concurrency")),
 			Window:    limits.Window(c.oneOf("window", "minute", "day", "month", "rolling_day", "none")),
-			Amount:    c.whole("amount", false, mostCount), CachedFree: c.oneOf("cached_input", "counted", "free") == "free",
+			Amount:    c.whole("amount", false), CachedFree: c.oneOf("cached_input", "counted", "free") == "free",
 			ValidFrom: c.day("valid_from", false), ValidTo: c.day("valid_to", true), Source: c.text("source", 500),
 		}
 		if !p.ValidTo.IsZero() && !p.ValidTo.After(p.ValidFrom) {
@@ -135,8 +134,8 @@ var priceSheet = sheet[Price]{
 			names = append(names, string(x))
 		}
 		return Price{
-			Provider: c.provider(), Model: c.model(), Class: Class(c.oneOf("class", names...)), Above: c.whole("above", true, mostCount),
-			MicrosPerMillion: c.whole("micros_per_million", false, mostMoney), Currency: c.currency(), ValidFrom: c.day("valid_from", false), Source: c.text("source", 500),
+			Provider: c.provider(), Model: c.model(), Class: Class(c.oneOf("class", names...)), Above: c.whole("above", true),
+			MicrosPerMillion: c.whole("micros_per_million", false), Currency: c.currency(), ValidFrom: c.day("valid_from", false), Source: c.text("source", 500),
 		}
 	},
 	write: func(p Price) []string {

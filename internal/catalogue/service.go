@@ -165,7 +165,7 @@ func imported[R any](ctx context.Context, s *Service, tenant uuid.UUID, t table[
 		if err := t.store(ctx, tx, tenant, after); err != nil {
 			return err
 		}
-		return s.audit(ctx, tx, tenant, "catalogue.imported", string(t.sheet.kind),
+		return s.audit(ctx, tx, tenant, "catalogue.imported", t.sheet.kind,
 			map[string]int{"added": diff.Added, "changed": diff.Changed, "removed": diff.Removed})
 	})
 	return diff, err

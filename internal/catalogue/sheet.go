@@ -194,14 +194,14 @@ func (c *cells) model() string {
 	return s
 }
 
-func (c *cells) whole(column string, optional bool, most int64) int64 {
+func (c *cells) whole(column string, optional bool) int64 {
 	s := c.raw(column)
 	if s == "" && optional {
 		return 0
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 || n > most {
-		c.refuse(column, "out_of_range", fmt.Sprintf("it must be a whole number from 0 to %d, without separators", most))
+	if err != nil || n < 0 || n > mostCount {
+		c.refuse(column, "out_of_range", fmt.Sprintf("it must be a whole number from 0 to %d, without separators", int64(mostCount)))
 	}
 	return n
 }

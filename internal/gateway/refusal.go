@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -126,6 +128,9 @@ func (s *Server) fault(k *caller, h http.Header, err error) (int, openAIErrorBod
 	if f.RetryAfter > 0 {
 		verdict.RetryAfter(h, f.RetryAfter)
 	}
+	if f.Code == "provider_capacity" {
+		h.Set("x-should-retry", worthWaiting(f.RetryAfter))
+	}
 	s.logFailure(k.ctx, k, f)
 	b := openAIErrorBody{Message: f.Message, Type: a.kind, Code: &code}
 	if len(f.Fields) > 0 && f.Fields[0].Pointer != "" {
@@ -163,7 +168,7 @@ func refuse(h http.Header, e *refused) (int, openAIErrorBody) {
 	case "daily_cap_reached", "spend_cap_reached":
 		body.Type, code, retry = "insufficient_quota", "insufficient_quota", "false"
 	case "provider_capacity":
-		status, body.Type = http.StatusServiceUnavailable, "server_error"
+		status, body.Type, retry = http.StatusServiceUnavailable, "server_error", worthWaiting(d.RetryAfter)
 	}
 	if !d.TooLarge {
 		verdict.RetryAfter(h, d.RetryAfter)
@@ -176,6 +181,12 @@ func refuse(h http.Header, e *refused) (int, openAIErrorBody) {
 	}
 	return status, body
 }
+
+// longestRetry is the longest wait for a provider that an SDK is asked to sit
+// through: some take any that is stated, and a program would sleep for hours.
+const longestRetry = 2 * time.Minute
+
+func worthWaiting(wait time.Duration) string { return strconv.FormatBool(wait <= longestRetry) }
 
 // showLimits puts the caller's limits into the headers, once the caller is
 // known; of a call that was not decided, as they stand.

@@ -73,7 +73,7 @@ func TestAnAliasGoesToItsCandidatesInOrder(t *testing.T) {
 		"fast":       "one/small@1×1 three/fast@2×1", // stands before the provider's, and reaches it
 		"small":      "one/small@1×1",
 		"Fast":       "",
-		" fast":      "",
+		"fast ":      "", //nolint:gocritic // that is what is asked for
 		"ｆａｓｔ":       "",
 		"fast\u200b": "",
 		"custom/big": "",

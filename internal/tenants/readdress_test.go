@@ -25,9 +25,9 @@ type gate struct {
 	url  string
 }
 
-func newGate(t *testing.T, lets string) *gate {
+func newGate(t *testing.T) *gate {
 	t.Helper()
-	g := &gate{lets: lets}
+	g := &gate{lets: oldSecret}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -80,7 +80,7 @@ func (f fixture) wants(t *testing.T, k tenants.ProviderKey, c tenants.KeyChange,
 }
 
 func TestARotatedSecretIsCheckedFirstAndTakesOverTheSameLedgers(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	f.wants(t, k, tenants.KeyChange{Secret: secretOf(newSecret)}, "provider_key_invalid")
 	if _, e, err := f.Endpoint(t.Context(), f.tenant, k.ID); err != nil || e.Secret.Scrub(oldSecret) == oldSecret {
@@ -114,7 +114,7 @@ func TestARotatedSecretIsCheckedFirstAndTakesOverTheSameLedgers(t *testing.T) {
 }
 
 func TestARefusedKeyWorksAgainOnceItIsRotated(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	if _, err := f.ReportFailure(t.Context(), f.tenant, k.ID, "m", limits.Failure{Status: 401, Sent: k.CreatedAt, At: k.CreatedAt}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestARefusedKeyWorksAgainOnceItIsRotated(t *testing.T) {
 
 // Threat A31: a secret only ever goes to the host that it was given for.
 func TestAnotherHostNeedsTheSecretAgainAndIsShownNothingBefore(t *testing.T) {
-	f, g, thief := newFixture(t), newGate(t, oldSecret), newGate(t, oldSecret)
+	f, g, thief := newFixture(t), newGate(t), newGate(t)
 	k := keyAt(t, f, g)
 	f.wants(t, k, tenants.KeyChange{BaseURL: &thief.url}, "secret_required")
 	port := strings.Replace(g.url, "http://127.0.0.1", "http://localhost", 1)
@@ -148,7 +148,7 @@ func TestAnotherHostNeedsTheSecretAgainAndIsShownNothingBefore(t *testing.T) {
 }
 
 func TestWrongAddressesAndSecretsAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	g.set(oldSecret)
 	for name, c := range map[string]struct {
@@ -176,7 +176,7 @@ func TestWrongAddressesAndSecretsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestAKeyThatIsSwitchedOffIsNoRouteAndStaysOffUntilItIsSwitchedOn(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	if got := f.wants(t, k, tenants.KeyChange{Disabled: new(true)}, ""); got.Status != tenants.Disabled {
 		t.Fatalf("%+v", got)
@@ -202,7 +202,7 @@ func TestAKeyThatIsSwitchedOffIsNoRouteAndStaysOffUntilItIsSwitchedOn(t *testing
 }
 
 func TestASecretThatNoLongerOpensIsReplacedByRotation(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	in(t, f, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `update provider_keys set sealed_secret = set_byte(sealed_secret, length(sealed_secret) - 1, 255 - get_byte(sealed_secret, length(sealed_secret) - 1)) where provider_key_id = $1`, k.ID)
@@ -219,7 +219,7 @@ func TestASecretThatNoLongerOpensIsReplacedByRotation(t *testing.T) {
 }
 
 func TestOfTwoRotationsAtOnceOneIsToldThatItLost(t *testing.T) {
-	f, g := newFixture(t), newGate(t, oldSecret)
+	f, g := newFixture(t), newGate(t)
 	k := keyAt(t, f, g)
 	g.set(newSecret)
 	codes := make(chan string, 8)

@@ -29,7 +29,7 @@ type Way struct {
 // Ways are the targets of a call with how they stand at an instant, in their
 // order.
 func Ways(targets []Target, now time.Time) []Way {
-	real := slices.ContainsFunc(targets, func(t Target) bool {
+	paid := slices.ContainsFunc(targets, func(t Target) bool {
 		return !t.Route.Endpoint.Provider.Practice && t.Route.Broken == nil && t.Route.Key.Usable()
 	})
 	out := make([]Way, len(targets))
@@ -42,7 +42,7 @@ func Ways(targets []Target, now time.Time) []Way {
 			out[i].State = WayBroken
 		case !t.Route.Key.Usable() || cools && bench.Source == limits.BenchAuth:
 			out[i].State = WayRefused
-		case real && t.Route.Endpoint.Provider.Practice:
+		case paid && t.Route.Endpoint.Provider.Practice:
 			out[i].State = WayPractice
 		case cools:
 			out[i].State = WayCooling

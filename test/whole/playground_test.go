@@ -10,7 +10,7 @@ import (
 )
 
 // playing is a call that is written in the playground.
-func playing(w stack.World, key string, more ...string) url.Values {
+func playing(key string, more ...string) url.Values {
 	f := url.Values{"key": {key}, "model": {"practice-small"}, "system": {"You're brief."}, "user": {"What is a \"weir\"?\n<b>Say</b>"}, "max_tokens": {"64"}, "temperature": {"0.5"}}
 	for i := 0; i < len(more); i += 2 {
 		f.Set(more[i], more[i+1])
@@ -32,7 +32,7 @@ func TestThePlaygroundCallsThroughTheGatewayWithATestKeyOfItsOwn(t *testing.T) {
 	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone(), Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 3}, {Dimension: "tokens", Window: "minute", Amount: 5000}}})
 	b := signedIn(t, w)
 	says(t, b.send("GET", "/playground", nil), "a new test key for Ada", "LIVE: Production", "practice-small")
-	a := b.send("POST", "/playground", playing(w, "new-"+w.Customer))
+	a := b.send("POST", "/playground", playing("new-"+w.Customer))
 	if a.Status != 200 {
 		t.Fatal(a)
 	}
@@ -45,7 +45,7 @@ func TestThePlaygroundCallsThroughTheGatewayWithATestKeyOfItsOwn(t *testing.T) {
 	}
 	// The same choice again finds the key that was made, and the stream tells
 	// each word.
-	a = b.send("POST", "/playground/stream", playing(w, "new-"+w.Customer, "stream", "true"))
+	a = b.send("POST", "/playground/stream", playing("new-"+w.Customer, "stream", "true"))
 	if a.Status != 200 || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
 		t.Fatal(a)
 	}
@@ -56,7 +56,7 @@ func TestThePlaygroundCallsThroughTheGatewayWithATestKeyOfItsOwn(t *testing.T) {
 	if keys := weir.Want(t, 200, "GET", "/api/v1/api-keys?kind=customer", w.ManagementKey, nil); keys.JSON("data.2") != nil {
 		t.Errorf("more than one key was made: %s", keys)
 	}
-	a = b.send("POST", "/playground", playing(w, "new-"+w.Customer, "do", "burst"))
+	a = b.send("POST", "/playground", playing("new-"+w.Customer, "do", "burst"))
 	says(t, a, "25 calls at once", "<b>1</b><span>passed</span>", "<b>24</b><span>refused: insufficient quota</span>", "x-should-retry: <b>false</b>", "HTTP/1.1 <b>429</b>")
 }
 
@@ -65,12 +65,12 @@ func TestThePlaygroundCallsLiveOnlyWhereItIsMeantAndWritesItDown(t *testing.T) {
 	up := upstreamtest.New(t)
 	w := weir.Setup(t, stack.Options{Upstream: up, Plan: []stack.Limit{{Dimension: "requests", Window: "minute", Amount: 5}}})
 	b := signedIn(t, w)
-	a := b.send("POST", "/playground", playing(w, w.KeyID, "model", "test-small"))
+	a := b.send("POST", "/playground", playing(w.KeyID, "model", "test-small"))
 	if a.Status != 400 || len(up.Calls()) != 0 {
 		t.Fatalf("a live call that nobody meant: %s", a)
 	}
 	says(t, a, `id="f-live-error"`, "What is a &#34;weir&#34;?")
-	a = b.send("POST", "/playground", playing(w, w.KeyID, "model", "test-small", "live", "true"))
+	a = b.send("POST", "/playground", playing(w.KeyID, "model", "test-small", "live", "true"))
 	says(t, a, "200, passed", "of the key, its customer and the organisation", "Billed", "4</span> left")
 	if len(up.Calls()) != 1 {
 		t.Errorf("%d calls reached the provider", len(up.Calls()))
@@ -79,15 +79,15 @@ func TestThePlaygroundCallsLiveOnlyWhereItIsMeantAndWritesItDown(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d entries of the audit", n)
 	}
-	says(t, b.send("POST", "/playground", playing(w, w.KeyID, "model", "no-such", "live", "true")), "404, failed", "model_not_found", "Turned away at the door")
-	if a := b.send("POST", "/playground", playing(w, w.KeyID, "model", "test-small", "live", "true", "do", "burst")); a.Status != 422 {
+	says(t, b.send("POST", "/playground", playing(w.KeyID, "model", "no-such", "live", "true")), "404, failed", "model_not_found", "Turned away at the door")
+	if a := b.send("POST", "/playground", playing(w.KeyID, "model", "test-small", "live", "true", "do", "burst")); a.Status != 422 {
 		t.Errorf("25 live calls at once: %s", a)
 	}
 	other := weir.Setup(t, stack.Options{})
-	if a := b.send("POST", "/playground", playing(w, other.KeyID)); a.Status != 400 || !strings.Contains(string(a.Body), "This key does not work any more.") {
+	if a := b.send("POST", "/playground", playing(other.KeyID)); a.Status != 400 || !strings.Contains(string(a.Body), "This key does not work any more.") {
 		t.Errorf("another tenant's key: %s", a)
 	}
-	if a := b.send("POST", "/playground", playing(w, w.KeyID, "temperature", "NaN", "max_tokens", "-1", "model", " ", "user", "")); a.Status != 400 {
+	if a := b.send("POST", "/playground", playing(w.KeyID, "temperature", "NaN", "max_tokens", "-1", "model", " ", "user", "")); a.Status != 400 {
 		t.Errorf("nothing of it is right: %s", a)
 	} else {
 		says(t, a, "f-temperature-error", "f-max_tokens-error", "f-model-error", "f-user-error")
