@@ -111,7 +111,7 @@ func (r replicas) ask(d *auth.Directory) (h holds) {
 	return h
 }
 
-var alike = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(&limits.Set{}), cmpopts.IgnoreUnexported(billing.Enforced{}, tenants.Route{}), cmp.FilterPath(func(p cmp.Path) bool {
+var alike = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(&limits.Set{}), cmpopts.IgnoreUnexported(billing.Enforced{}, tenants.Route{}, catalogue.Provider{}), cmp.FilterPath(func(p cmp.Path) bool {
 	return p.Last().String() == ".Endpoint" || p.Last().String() == ".Sets"
 }, cmp.Ignore()), cmpopts.EquateErrors()}
 
