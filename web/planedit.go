@@ -87,7 +87,7 @@ func (v planEditPage) say() saidView {
 	if err != nil {
 		return saidView{Wrong: firstOf(err)}
 	}
-	return saidView{Sentence: sentence(n.Limits), Fine: billing.FinePrint(n.Limits, v.Tenant.Zone)}
+	return saidView{Sentence: sentence(n.Limits), Fine: billing.FinePrint(n.Limits, n.CapOutput, v.Tenant.Zone)}
 }
 
 // previewPlan says what the form says, while one types.

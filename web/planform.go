@@ -107,6 +107,7 @@ func micros(n int64) string {
 func (f *form) version(currency string) (n billing.NewVersion, limitRows, priceRows []int) {
 	n.Limits, limitRows = f.limits()
 	n.Prices, priceRows = f.prices()
+	n.CapOutput = f.Get("cap_output") == "true"
 	if fee := separators.Replace(f.Get("base_fee.amount")); fee != "" {
 		n.BaseFee = &sums.Amount{Amount: fee, Currency: currency}
 	}
@@ -120,6 +121,9 @@ func (f form) putVersion(v billing.Version) {
 	}
 	for i, x := range v.Prices {
 		f.putPrice(i, x)
+	}
+	if v.CapOutput {
+		f.Set("cap_output", "true")
 	}
 	if v.BaseFee > 0 {
 		f.Set("base_fee.amount", sums.FormatMinor(v.BaseFee, v.Currency))

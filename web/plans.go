@@ -137,7 +137,7 @@ func (p *Pages) plan(c echo.Context, who auth.Person, w workspace) error {
 
 func versionOf(v billing.Version, on map[uuid.UUID]int64, w workspace) versionView {
 	out := versionView{
-		Number: v.Number, Status: v.Status, Says: sentence(v.Limits), Fine: billing.FinePrint(v.Limits, w.Tenant.Zone),
+		Number: v.Number, Status: v.Status, Says: sentence(v.Limits), Fine: billing.FinePrint(v.Limits, v.CapOutput, w.Tenant.Zone),
 		Fee: feeWords(v, w), Customers: on[v.ID], Published: inZone(v.PublishedAt, w.Now),
 	}
 	if !w.May(seeMoney) {

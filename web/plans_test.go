@@ -78,6 +78,29 @@ func TestAPreviewSaysWhatIsTypedAndKeepsNothing(t *testing.T) {
 	}
 }
 
+func TestAPlanCapsAnswersWhereItsBoxIsTicked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	const said, ticked = "a call that states no ceiling for it gets one", `name="cap_output" value="true" checked`
+	s.get("/plans/new", session).hasNot(t, said, ticked)
+	s.post("/plans/preview", session, changed(planForm(), "cap_output", "true")).has(t, said)
+	s.post("/plans", session, changed(planForm(), "cap_output", "true", "do", "row")).has(t, said, ticked)
+	path := pathOf(t, s.post("/plans", session, changed(planForm(), "cap_output", "true")).header.Get("Location"))
+	s.get(path, session).has(t, said)
+	s.get(path+"/edit", session).has(t, said, ticked)
+	plan, err := id.Plan.Parse(strings.TrimPrefix(path, "/plans/"))
+	must(t, err)
+	for _, caps := range []bool{true, false} {
+		p, err := s.billing.Plan(t.Context(), made.Tenant.ID, plan)
+		if err != nil || p.Version.CapOutput != caps {
+			t.Errorf("capped %v, want %v, %v", p.Version.CapOutput, caps, err)
+		}
+		s.post(path, session, planForm()) // the box is not ticked any more
+	}
+	s.get(path, session).hasNot(t, said)
+}
+
 func TestAPlanFormKeepsWhatWasTypedAndNamesTheField(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

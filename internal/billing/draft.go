@@ -58,7 +58,7 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, based s
 // Tag is the state of a version as text: it differs after every change.
 func (v Version) Tag() string {
 	parts := sha256.New()
-	fmt.Fprintln(parts, v.ID, v.Status, v.BaseFee)
+	fmt.Fprintln(parts, v.ID, v.Status, v.BaseFee, v.CapOutput)
 	for _, l := range v.Limits {
 		fmt.Fprintln(parts, l.ID)
 	}
@@ -73,10 +73,10 @@ func (s *Service) writeDraft(ctx context.Context, tx pgx.Tx, tenant, plan uuid.U
 	if v.ID == uuid.Nil {
 		return s.insertVersion(ctx, tx, tenant, plan, v, n)
 	}
-	v.Period = n.Period
+	v.Period, v.CapOutput = n.Period, n.CapOutput
 	_, err := tx.Exec(ctx, `
-		update plan_versions set base_fee_minor = $3, currency = $4, period = $5
-		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, v.BaseFee, v.Currency, v.Period)
+		update plan_versions set base_fee_minor = $3, currency = $4, period = $5, cap_output = $6
+		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, v.BaseFee, v.Currency, v.Period, v.CapOutput)
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,25 @@ func TestADraftIsWrittenOverAndAPublishedVersionIsNot(t *testing.T) {
 	}
 }
 
+func TestWhetherAnswersAreCappedIsPartOfAVersion(t *testing.T) {
+	b := newBooks(t)
+	p, err := b.AddPlan(t.Context(), b.tenant, "Team", billing.NewVersion{CapOutput: true})
+	must(t, err)
+	v, err := b.SaveDraft(t.Context(), b.tenant, p.ID, p.Version.Tag(), billing.NewVersion{})
+	must(t, err)
+	if !p.Version.CapOutput || v.CapOutput || v.Tag() == p.Version.Tag() {
+		t.Errorf("made %+v, saved %+v", p.Version, v)
+	}
+	_, err = b.SaveDraft(t.Context(), b.tenant, p.ID, v.Tag(), billing.NewVersion{CapOutput: true})
+	must(t, err)
+	_, err = b.Publish(t.Context(), b.tenant, p.ID)
+	must(t, err)
+	c, err := b.ContractOf(t.Context(), b.tenant, b.customerOn(t, p.ID))
+	if err != nil || !c.Version.CapOutput {
+		t.Errorf("the contract: %+v, %v", c.Version, err)
+	}
+}
+
 func TestADraftThatSomebodyElseChangedIsNotWrittenOver(t *testing.T) {
 	b := newBooks(t)
 	p, err := b.AddPlan(t.Context(), b.tenant, "Team", requests(1))

@@ -44,6 +44,7 @@ type Version struct {
 	BaseFee     int64 // minor units of Currency, each period
 	Currency    string
 	Period      string // month
+	CapOutput   bool   // an answer whose call states no ceiling gets one: what is reserved for it
 	CreatedAt   time.Time
 	PublishedAt *time.Time
 }
@@ -54,6 +55,8 @@ type NewVersion struct {
 	Prices  []Price
 	BaseFee *money.Amount // nil: none, in the tenant's currency
 	Period  string        // "" is month
+
+	CapOutput bool
 }
 
 const maxLines = 200

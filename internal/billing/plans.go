@@ -93,11 +93,11 @@ func (s *Service) AddVersion(ctx context.Context, tenant, plan uuid.UUID, n NewV
 }
 
 func (s *Service) insertVersion(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID, v *Version, n NewVersion) error {
-	v.ID, v.Status, v.Period, v.CreatedAt = id.New(), Draft, n.Period, s.stamp()
+	v.ID, v.Status, v.Period, v.CapOutput, v.CreatedAt = id.New(), Draft, n.Period, n.CapOutput, s.stamp()
 	_, err := tx.Exec(ctx, `
-		insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, base_fee_minor, currency, period, created_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		tenant, v.ID, plan, v.Number, string(v.Status), v.BaseFee, v.Currency, v.Period, v.CreatedAt)
+		insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, base_fee_minor, currency, period, cap_output, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		tenant, v.ID, plan, v.Number, string(v.Status), v.BaseFee, v.Currency, v.Period, v.CapOutput, v.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -229,9 +229,9 @@ func newestVersion(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID) (Vers
 func oneVersion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, condition string, arg uuid.UUID) (Version, error) {
 	var v Version
 	err := tx.QueryRow(ctx, `
-		select plan_version_id, number, status, base_fee_minor, currency, period, created_at, published_at
+		select plan_version_id, number, status, base_fee_minor, currency, period, cap_output, created_at, published_at
 		from plan_versions where tenant_id = $1 and `+condition, tenant, arg).
-		Scan(&v.ID, &v.Number, &v.Status, &v.BaseFee, &v.Currency, &v.Period, &v.CreatedAt, &v.PublishedAt)
+		Scan(&v.ID, &v.Number, &v.Status, &v.BaseFee, &v.Currency, &v.Period, &v.CapOutput, &v.CreatedAt, &v.PublishedAt)
 	if err != nil {
 		return v, err
 	}

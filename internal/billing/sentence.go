@@ -152,10 +152,18 @@ func Grouped(n int64) string {
 	return sign + s
 }
 
-// FinePrint says what each number means, for a tenant whose days end in zone.
-func FinePrint(list []limits.Limit, zone string) []string {
+// capped is said of a plan that caps answers.
+const capped = "An answer is capped: a call that states no ceiling for it gets one, the output that is held for it when it starts, and a longer answer ends there. A ceiling that the call states stays as it is."
+
+// FinePrint says what each number means, for a tenant whose days end in zone,
+// and whether answers are capped.
+func FinePrint(list []limits.Limit, capOutput bool, zone string) []string {
+	var caps []string
+	if capOutput {
+		caps = []string{capped}
+	}
 	if len(list) == 0 {
-		return []string{"This plan sets no limits of its own; limits of the API key and of the whole account still apply."}
+		return append([]string{"This plan sets no limits of its own; limits of the API key and of the whole account still apply."}, caps...)
 	}
 	out := []string{}
 	if slices.ContainsFunc(list, func(l limits.Limit) bool { return strings.Contains(string(l.Dimension), "tokens") }) {
@@ -168,6 +176,7 @@ func FinePrint(list []limits.Limit, zone string) []string {
 	for _, l := range list {
 		out = append(out, fine(l, zone)...)
 	}
+	out = append(out, caps...)
 	out = append(out, "A refused call costs nothing and names the limit, what is used, and the exact wait.")
 	return append(out, outage(list))
 }

@@ -42,7 +42,7 @@ func TestTheSentenceSaysTheLimits(t *testing.T) {
 }
 
 func TestTheFinePrintStatesTheMostInSixtySeconds(t *testing.T) {
-	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), limit(limits.DimensionTokens, limits.WindowDay, 1000)}, "Asia/Tokyo"), "\n")
+	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), limit(limits.DimensionTokens, limits.WindowDay, 1000)}, false, "Asia/Tokyo"), "\n")
 	for _, want := range []string{"at most 999 can pass in any 60 seconds", "beginning of each calendar day in Asia/Tokyo", "counts from the moment it holds, from 0", "five minutes"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("missing %q in\n%s", want, all)
@@ -51,10 +51,21 @@ func TestTheFinePrintStatesTheMostInSixtySeconds(t *testing.T) {
 }
 
 func TestTheFinePrintSaysWhatHoldsForEachEndUser(t *testing.T) {
-	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), each(limit(limits.DimensionRequests, limits.WindowMinute, 20))}, "UTC"), "\n")
+	all := strings.Join(FinePrint([]limits.Limit{limit(limits.DimensionRequests, limits.WindowMinute, 500), each(limit(limits.DimensionRequests, limits.WindowMinute, 20))}, false, "UTC"), "\n")
 	for _, want := range []string{"500 requests a minute refill", "20 requests of each end user a minute refill", "calls that name nobody count together"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("missing %q in\n%s", want, all)
+		}
+	}
+}
+
+func TestTheFinePrintOfAPlanThatCapsAnswersSaysSo(t *testing.T) {
+	for _, list := range [][]limits.Limit{nil, {limit(limits.DimensionSpend, limits.WindowMonth, 5_000_000)}} {
+		for _, caps := range []bool{true, false} {
+			all := strings.Join(FinePrint(list, caps, "UTC"), "\n")
+			if strings.Contains(all, "a call that states no ceiling for it gets one") != caps {
+				t.Errorf("capped %v: %s", caps, all)
+			}
 		}
 	}
 }

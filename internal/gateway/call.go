@@ -39,7 +39,9 @@ type call struct {
 	stream       bool
 	wantUsage    bool  // the client asked for the usage frame itself
 	choices      int64 // how many answers are asked for
-	maxOutput    int64 // for all choices together; −1: not stated
+	answers      int64 // how many are written: more than choices where the best of them are chosen
+	maxOutput    int64 // for all answers together; −1: not stated
+	ceiling      int64 // of one answer, given to a call that states none; 0: none is
 	endUser      string
 	tags         map[string]string
 	conversation string // what it says that it belongs to
@@ -54,7 +56,7 @@ var steering = []string{"api_base", "base_url", "api_key"}
 // untouched; what could make Weir and the provider see different calls is
 // refused. The model is known as far as it was read.
 func parse(c echo.Context, f *form) (*call, error) {
-	call := &call{form: f, maxOutput: -1, choices: 1}
+	call := &call{form: f, maxOutput: -1, choices: 1, answers: 1}
 	r := c.Request()
 	if enc := r.Header.Get(echo.HeaderContentEncoding); enc != "" {
 		return call, fault.New(fault.Unsupported, "unsupported_encoding", "A compressed body is not read; send it plain.")

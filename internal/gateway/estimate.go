@@ -50,19 +50,19 @@ func (call *call) guess() (n int64) {
 	return min(n, maxOutputTokens)
 }
 
-// allowance is the output to reserve: what the call states, for all its choices
+// allowance is the output to reserve: what the call states, for all its answers
 // and no more than the model can write; otherwise the smallest of what is usual,
 // a quarter of the tightest token ceiling, and what that ceiling leaves beside
 // the input. So a guess never makes the first call of a small plan impossible.
 func (call *call) allowance(input int64, k known, plan []limits.Limit) int64 {
 	most := int64(maxOutputTokens)
 	if k.most > 0 {
-		most = min(k.most, maxOutputTokens/call.choices) * call.choices
+		most = min(k.most, maxOutputTokens/call.answers) * call.answers
 	}
 	if call.maxOutput >= 0 {
 		return min(call.maxOutput, most)
 	}
-	out := min(k.output(), maxOutputTokens/call.choices) * call.choices
+	out := min(k.output(), maxOutputTokens/call.answers) * call.answers
 	out = min(out, most)
 	for _, l := range plan {
 		if !l.Applies(call.model) || l.Dimension != limits.DimensionTokens && l.Dimension != limits.DimensionOutputTokens {

@@ -32,6 +32,9 @@ func (s *Server) serve(f *form) func(*caller) error {
 			return err
 		}
 		estimate, guess := call.estimate(k.limits(), s.known(k, to.free[0]))
+		if k.contract.Version.CapOutput {
+			estimate.Tokens.Output = call.capOutput(estimate.Tokens.Output)
+		}
 		d, err := s.admit(k, usage.Call{
 			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
@@ -70,6 +73,9 @@ func (call *call) candidates(list []candidate) []limits.Candidate {
 // known is what is known of the calls of a caller to a candidate.
 func (s *Server) known(k *caller, c candidate) (out known) {
 	out.p95, out.factor, _ = s.Estimates.Of(k.who.Tenant.ID, k.who.Key.Counter, k.model)
+	if k.contract.Version.CapOutput {
+		out.p95 = 0 // answers that end where they usually do would never show that they have become longer
+	}
 	if book, err := s.Directory.Book(k.ctx, k.who.Tenant.ID); err == nil {
 		m, _ := book.Model(c.Vendor.Slug, c.model, s.Now())
 		out.usual, out.most = m.DefaultOutput, m.MaxOutput

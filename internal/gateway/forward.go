@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ type target struct {
 // translate makes the call ready to be sent to a candidate that takes another
 // form.
 func (call *call) translate(c candidate) (err error) {
-	to := target{wire.ToMessages{MaxTokens: messageTokens, Model: c.model}, toChat(c)}
+	to := target{wire.ToMessages{MaxTokens: cmp.Or(call.ceiling, messageTokens), Model: c.model}, toChat(c)}
 	if c.in == call.form.wire || call.counts(c) || call.translated != nil && call.translatedFor == to {
 		return nil
 	}
@@ -99,6 +100,7 @@ func (call *call) forward(c candidate) (body []byte, h http.Header, err error) {
 		o = call.translated
 	}
 	o.Set("model", quoted(c.model))
+	call.setCeiling(o, c)
 	if call.stream && (c.in == wire.Chat || c.in == wire.Completions) {
 		if err := askForUsage(o, c); err != nil {
 			return nil, nil, err

@@ -160,6 +160,7 @@ func (call *call) readChoices(name string) error {
 // readOutput reads the ceiling of the output, the largest of several members,
 // for so many answers.
 func (call *call) readOutput(answers int64, names ...string) error {
+	call.answers = answers
 	for _, name := range names {
 		most, err := whole(call.body, name, 1, maxOutputTokens)
 		if err != nil {

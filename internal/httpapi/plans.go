@@ -31,6 +31,8 @@ type versionBody struct {
 	Prices  []priceBody   `json:"prices,omitempty"`
 	BaseFee *money.Amount `json:"base_fee,omitempty" description:"For each period, in the tenant's currency; absent: none"`
 	Period  string        `json:"period,omitempty" enum:"month"`
+
+	CapOutput bool `json:"cap_output,omitempty" description:"Give a call that states no output ceiling one, as large as what is reserved for its answer, so that it can never take more. For plans that are prepaid or whose spend is capped hard"`
 }
 
 type priceBody struct {
@@ -57,6 +59,7 @@ type versionJSON struct {
 	Prices      []priceJSON  `json:"prices"`
 	BaseFee     money.Amount `json:"base_fee"`
 	Period      string       `json:"period"`
+	CapOutput   bool         `json:"cap_output" description:"A call that states no output ceiling is given one"`
 	CreatedAt   time.Time    `json:"created_at"`
 	PublishedAt *time.Time   `json:"published_at"`
 }
@@ -74,7 +77,7 @@ func (b versionBody) version() (billing.NewVersion, error) {
 	if err != nil {
 		return billing.NewVersion{}, err
 	}
-	n := billing.NewVersion{Limits: list, BaseFee: b.BaseFee, Period: b.Period}
+	n := billing.NewVersion{Limits: list, BaseFee: b.BaseFee, Period: b.Period, CapOutput: b.CapOutput}
 	var wrong []fault.Field
 	for i, p := range b.Prices {
 		at := "/prices/" + itoa(i)
@@ -98,7 +101,7 @@ func planOf(zone string) func(billing.Plan) planJSON {
 		v := p.Version
 		out := planJSON{ID: id.Plan.Format(p.ID), Name: p.Name, CreatedAt: p.CreatedAt, Version: versionJSON{
 			ID: id.PlanVersion.Format(v.ID), Number: v.Number, Status: string(v.Status), Sentence: billing.Sentence(v.Limits),
-			FinePrint: billing.FinePrint(v.Limits, zone), Limits: limitsJSON(v.Limits), Prices: []priceJSON{}, Period: v.Period,
+			FinePrint: billing.FinePrint(v.Limits, v.CapOutput, zone), Limits: limitsJSON(v.Limits), Prices: []priceJSON{}, Period: v.Period, CapOutput: v.CapOutput,
 			BaseFee:   money.Amount{Amount: money.FormatMinor(v.BaseFee, v.Currency), Currency: v.Currency},
 			CreatedAt: v.CreatedAt, PublishedAt: v.PublishedAt,
 		}}

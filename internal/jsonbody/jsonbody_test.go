@@ -74,6 +74,11 @@ func TestAnObjectKeepsWhatItDoesNotKnow(t *testing.T) {
 	if got := string(o.Bytes()); got != `{"model":"k","x":{"a":[1, 2.50]},"n":1e2,"new":true}` {
 		t.Fatalf("got %s", got)
 	}
+	o.Drop("x")
+	o.Drop("absent")
+	if got := string(o.Bytes()); got != `{"model":"k","n":1e2,"new":true}` {
+		t.Fatalf("got %s", got)
+	}
 }
 
 func TestAnAmbiguousObjectIsRefused(t *testing.T) {

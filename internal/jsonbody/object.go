@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -152,6 +153,11 @@ func (o *Object) Set(name string, value jsontext.Value) {
 		}
 	}
 	o.members = append(o.members, member{name, value})
+}
+
+// Drop removes a member, where it is there.
+func (o *Object) Drop(name string) {
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.name == name })
 }
 
 // Object reads a member that is an object itself; nil where it is absent or

@@ -39,6 +39,7 @@ type Options struct {
 	Plan          []Limit
 	KeyLimit      []Limit
 	Prices        []Price
+	CapOutput     bool // of the plan
 }
 
 // World is a tenant that is ready to serve one customer.
@@ -69,7 +70,7 @@ func (s *Stack) Setup(t testing.TB, o Options) World {
 		t.Fatalf("the provider key was not verified: %s", a)
 	}
 	w.ProviderKey = a.Text("id")
-	a = s.Want(t, 201, "POST", "/api/v1/plans", w.ManagementKey, planBody{Name: "Starter", Limits: o.Plan, Prices: o.Prices})
+	a = s.Want(t, 201, "POST", "/api/v1/plans", w.ManagementKey, planBody{Name: "Starter", Limits: o.Plan, Prices: o.Prices, CapOutput: o.CapOutput})
 	w.Plan, w.Version = a.Text("id"), a.Text("version.id")
 	s.Want(t, 200, "POST", "/api/v1/plans/"+w.Plan+"/publish", w.ManagementKey, nil)
 	w.Customer = s.Want(t, 201, "POST", "/api/v1/customers", w.ManagementKey, `{"name": "Ada's Apps"}`).Text("id")
@@ -91,6 +92,8 @@ type planBody struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits,omitempty"`
 	Prices []Price `json:"prices,omitempty"`
+
+	CapOutput bool `json:"cap_output,omitempty"`
 }
 
 type keyBody struct {
