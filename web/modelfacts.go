@@ -54,15 +54,16 @@ func (s supply) facts(targets []tenants.Target, w workspace) (out []modelFacts) 
 
 // factLines are the shortest of what is known of a provider's model.
 func (s supply) factLines(targets []tenants.Target, w workspace) (out []string) {
-	for _, f := range s.facts(targets, w) {
-		for _, text := range []string{f.Size, f.Prices} {
-			if text != "" {
-				out = append(out, text)
-			}
-		}
-		return out
+	known := s.facts(targets, w)
+	if len(known) == 0 {
+		return nil
 	}
-	return nil
+	for _, text := range []string{known[0].Size, known[0].Prices} {
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 func sizeWords(m catalogue.Model) string {

@@ -159,7 +159,7 @@ var snake = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // idMember is a member that names a thing: a text that is no id answers as one
 // that does not exist, without saying which of the two.
-var idMember = regexp.MustCompile(`^(/\w+/0)?/(customer|plan|provider_key|api_key|subscription|id)$`)
+var idMember = regexp.MustCompile(`^(/\w+/0)?/(customer|plan|pool|provider_key|api_key|subscription|id)$`)
 
 func refusedByName(t *testing.T, a stack.Answer, m mutant) {
 	t.Helper()
