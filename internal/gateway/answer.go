@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	answerLimit = 64 << 20 // of a whole answer
-	errorLimit  = 64 << 10 // of an error's body
+	answerLimit = 64 << 20  // of a whole answer
+	vectorLimit = 256 << 20 // of one of vectors, which some write a line each
+	errorLimit  = 64 << 10  // of an error's body
 )
 
 // lenient reads what every SDK reads too: a text that ends in half of a
@@ -40,23 +41,34 @@ func mediaOf(resp *http.Response) string {
 
 // whole passes on an answer of one JSON value.
 func (x *exchange) whole(resp *http.Response) *failure {
-	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), answerLimit+1))
+	most := int64(answerLimit)
+	if x.call.form.wire == wire.Embeddings {
+		most = vectorLimit
+	}
+	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), most+1))
 	if err != nil {
 		return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
 	}
+	if int64(len(body)) > most { // it is bought, and not bought again
+		return &failure{
+			err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer is too large."),
+			outcome: usage.ProviderError, tokens: x.call.tokens(x.estimate.Tokens), estimated: "answer_too_large",
+		}
+	}
 	got := wire.ReadAnswer(x.at.in, body)
-	if !got.Valid || len(body) > answerLimit {
+	if !got.Valid {
 		return x.invalid(nil)
 	}
 	if present(got.Error) {
 		return x.inside(resp.Header, body)
 	}
-	out, err := x.call.answer(x.at.in, body, x.k, x.s.Now())
+	r := x.result(got)
+	out, err := x.call.answer(x.at.in, body, x.k, r.Tokens, x.s.Now())
 	if err != nil {
 		return x.invalid(err)
 	}
 	x.try.model = got.Model
-	x.settle(x.result(got))
+	x.settle(r)
 	x.served(resp.Header)
 	verdict.Headers(x.k.echo.Response().Header(), x.k.states)
 	x.k.anthropicHeaders(x.s.Now())

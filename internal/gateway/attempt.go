@@ -32,6 +32,7 @@ type failure struct {
 	tokens    limits.Tokens
 	estimated string
 	next      next
+	unsent    bool // the provider was not called at all
 }
 
 // try is one attempt at a candidate.
@@ -109,33 +110,62 @@ func (x *exchange) rejected(resp *http.Response) *failure {
 // refusedBy is an error of a provider, by its status.
 func (x *exchange) refusedBy(status int, header http.Header, body []byte) *failure {
 	f := &failure{status: status, outcome: usage.ProviderError, next: otherKey}
+	e := readError(body)
 	switch {
+	case status == http.StatusForbidden && e.flagged():
+		return x.wrong(f, body)
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
 		x.failed(status, header, body)
 		f.err = fault.New(fault.Upstream, "upstream_auth_failed", fmt.Sprintf("The provider refused the credential that it was called with (status %d). Whoever runs this service has to look at it.", status))
+	case status == http.StatusTooManyRequests && e.hopeless():
+		x.learns(status, header, body)
+		f.outcome, f.err = usage.ProviderLimited, errTooLargeThere
 	case status == http.StatusTooManyRequests:
 		x.failed(status, header, body)
 		f.outcome, f.err = usage.ProviderLimited, x.s.capacity(x.all, x.call.model)
 	case status == http.StatusNotFound:
 		f.outcome, f.err = usage.ClientError, unknownModel(x.call.model)
+	case status == http.StatusRequestTimeout:
+		x.failed(http.StatusGatewayTimeout, header, body)
+		f.next, f.err = otherProvider, outbound.Fault(context.DeadlineExceeded)
+	case status == statusNoCapacity:
+		return x.broken(f, http.StatusServiceUnavailable, header, body)
 	case status >= 400 && status < 500:
-		f.outcome, f.next = usage.ClientError, never
+		x.wrong(f, body)
 		if x.outOfCredit(header, body) {
 			f.next = otherKey
 		}
-		secret := x.at.Endpoint.Secret
-		f.err = &relayed{status, relayedBody(body, messageOf(body, secret), secret)}
 	default:
-		x.failed(status, header, body)
-		f.next, f.err = otherProvider, fault.New(fault.Upstream, "upstream_error", fmt.Sprintf("The provider failed (status %d).", status))
+		return x.broken(f, status, header, body)
 	}
 	return f
 }
 
-// inside is an error in a 200: by the number that it states, else a failure of
-// the provider.
+// statusNoCapacity is Groq's own.
+const statusNoCapacity = 498
+
+// errTooLargeThere is what a client is told where its call alone is more than a
+// provider key may take.
+var errTooLargeThere = fault.New(fault.TooLarge, "request_too_large", "This call asks for more tokens than any provider key of this service may take in a minute. Ask for less: a shorter prompt, a lower ceiling of the output.")
+
+// wrong is a call that the provider refuses for what it says: its words go on.
+func (x *exchange) wrong(f *failure, body []byte) *failure {
+	secret := x.at.Endpoint.Secret
+	f.outcome, f.next, f.err = usage.ClientError, never, &relayed{f.status, relayedBody(body, messageOf(body, secret), secret)}
+	return f
+}
+
+// broken is a failure of the provider's.
+func (x *exchange) broken(f *failure, status int, header http.Header, body []byte) *failure {
+	x.failed(status, header, body)
+	f.next, f.err = otherProvider, fault.New(fault.Upstream, "upstream_error", fmt.Sprintf("The provider failed (status %d).", f.status))
+	return f
+}
+
+// inside is an error in a 200: by the status that it stands for, else a failure
+// of the provider.
 func (x *exchange) inside(header http.Header, body []byte) *failure {
-	if n := readError(body).number(); n != 0 {
+	if n := readError(body).meant(); n != 0 {
 		return x.refusedBy(n, header, body)
 	}
 	x.failed(http.StatusOK, header, body)

@@ -156,7 +156,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
 	defer cancel()
 	if f.Failing() {
-		x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, true, now)
+		x.s.outliers.note(x.at.at(), true, now)
 		x.s.health.fails(x.k.who.Tenant.ID, x.at.model, true)
 	}
 	if !x.s.health.of(x.at.Key, x.at.model).Knew(x.at.model, f) {
@@ -179,6 +179,13 @@ func (x *exchange) outOfCredit(header http.Header, body []byte) bool {
 	}
 	x.failed(x.try.status, header, body)
 	return true
+}
+
+// learns takes what a refusal states of the key's limits, and nothing else of it.
+func (x *exchange) learns(status int, header http.Header, body []byte) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
+	defer cancel()
+	x.learn(ctx, readStated(status, header, body, x.at.Vendor.Quirks, x.s.Now()).limits)
 }
 
 // daily is what is known of the day's quota: what the answer says, else what
@@ -207,7 +214,7 @@ func (x *exchange) served(header http.Header) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
 	defer cancel()
 	now := x.s.Now()
-	x.s.outliers.note(x.at.Endpoint.BaseURL, x.at.model, false, now)
+	x.s.outliers.note(x.at.at(), false, now)
 	x.learn(ctx, readStated(http.StatusOK, header, nil, x.at.Vendor.Quirks, now).limits)
 	at := healthID{x.at.Key.ID, x.at.model}
 	r := *x.at.Route

@@ -13,8 +13,8 @@ type counted struct {
 }
 
 // count answers with a count of our own.
-func (x *exchange) count() error {
-	n := x.call.exact(x.at.model)
+func (x *exchange) count(model string) error {
+	n := x.call.exact(model)
 	x.settle(usage.Result{Outcome: usage.OK})
 	verdict.Headers(x.k.echo.Response().Header(), x.k.states)
 	x.k.anthropicHeaders(x.s.Now())

@@ -1,8 +1,12 @@
 package gateway_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/tiktoken-go/tokenizer"
 
 	"weir/internal/gateway/upstreamtest"
 	"weir/test/stack"
@@ -25,4 +29,32 @@ func TestTokensAreCountedHereWhereTheProviderDoesNot(t *testing.T) {
 		}
 		return b.String()
 	})
+}
+
+// TestTokensAreCountedWithTheModelsVocabulary: of a model whose vocabulary is
+// known, asked for by its own name.
+func TestTokensAreCountedWithTheModelsVocabulary(t *testing.T) {
+	t.Parallel()
+	s, up := rig(t), upstreamtest.New(t)
+	w := s.Setup(t, stack.Options{Upstream: up})
+	s.Want(t, 201, "POST", "/api/v1/provider-keys", w.ManagementKey, fmt.Sprintf(`{"provider": "custom", "name": "other", "secret": "sk-other", "base_url": %q, "models": ["gpt-4o"]}`, up.URL))
+	text := strings.Repeat("the weir holds a flow of incomprehensibilities, doesn't it? ", 200)
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := codec.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a stack.Answer
+	stack.Eventually(t, 10*time.Second, func() string {
+		if a = s.Call(t, "POST", "/v1/messages/count_tokens", w.Key, fmt.Sprintf(`{"model": "gpt-4o", "messages": [{"role": "user", "content": %q}]}`, text)); a.Status != 200 {
+			return a.String()
+		}
+		return ""
+	})
+	if got, _ := a.JSON("input_tokens").(float64); int(got) > n+20 || int(got) < n {
+		t.Errorf("the vocabulary says %d, the client is told %v", n, got)
+	}
 }

@@ -31,17 +31,20 @@ func (s *Server) serve(f *form) func(*caller) error {
 		if to.free, err = call.prepare(to.free); err != nil {
 			return err
 		}
-		estimate, guess := call.estimate(k.limits(), s.known(k, to.free[0]))
+		first := to.free[0]
+		asked, counter := call.counters(to.free)
+		estimate, guess := call.estimate(k.limits(), s.known(k, first))
 		if k.contract.Version.CapOutput {
 			estimate.Tokens.Output = call.capOutput(estimate.Tokens.Output)
 		}
+		began := s.Now()
 		d, err := s.admit(k, usage.Call{
 			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
 			Kind: f.kind, Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
-			Test:     to.free[0].Endpoint.Provider.Practice,
+			Test:     first.Endpoint.Provider.Practice,
 			Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
-			Plan: k.who.Plan(k.contract), Candidates: call.candidates(to.free), Estimate: estimate, Guess: guess, TTL: heldFor,
+			Plan: k.who.Plan(k.contract), Candidates: candidates(asked), Estimate: estimate, Guess: guess, TTL: heldFor,
 		})
 		if err != nil {
 			return err
@@ -51,23 +54,52 @@ func (s *Server) serve(f *form) func(*caller) error {
 			return &refused{d, call.model}
 		}
 		s.budgets.called(k.who.Tenant.ID, d.At)
-		x := &exchange{s: s, k: k, call: call, all: to.all, left: to.free, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At}
-		if call.counts(to.free[0]) {
+		x := &exchange{s: s, k: k, call: call, all: to.all, left: asked, counter: counter, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At}
+		if len(asked) == 0 {
 			defer x.abandon()
-			return x.count()
+			return x.count(first.model)
 		}
 		x.take(d)
+		if d.At.Sub(began) > waited {
+			x.lookAgain()
+		}
 		return x.run()
 	}
 }
 
-// candidates are what the limits engine chooses from: nobody where the call is
-// answered here.
-func (call *call) candidates(list []candidate) []limits.Candidate {
-	if call.counts(list[0]) {
-		return nil
+// waited is how long a decision takes at the least that had to wait: what it was
+// made with may be old then.
+const waited = 100 * time.Millisecond
+
+// counters parts those that count tokens themselves from others, for which they
+// are counted here. Of every other call all are asked.
+func (call *call) counters(list []candidate) (asked []candidate, counter bool) {
+	asked = slices.DeleteFunc(slices.Clone(list), call.counts)
+	return asked, len(asked) < len(list)
+}
+
+// lookAgain takes over what became of provider keys while the call waited.
+func (x *exchange) lookAgain() {
+	fresh, _, err := x.s.usable(x.k, x.call)
+	if err != nil {
+		fresh = nil // none is left
 	}
-	return candidates(list)
+	is := func(c candidate) func(candidate) bool {
+		return func(o candidate) bool { return o.Key.ID == c.Key.ID && o.model == c.model }
+	}
+	now := x.s.Now()
+	known := func(c candidate) bool {
+		_, cools := x.s.health.of(c.Key, c.model).Cools(c.model, now)
+		return !cools && slices.ContainsFunc(fresh, is(c))
+	}
+	x.withdrawn = !known(x.at)
+	var left []candidate
+	for _, c := range x.left {
+		if known(c) {
+			left = append(left, c)
+		}
+	}
+	x.left = left
 }
 
 // known is what is known of the calls of a caller to a candidate.
@@ -96,8 +128,11 @@ type exchange struct {
 	reservation uuid.UUID
 	estimate    limits.Cost
 	began       time.Time // admitted
-	tries       int       // attempts that have ended, and were moved on from
-	retries     int       // of them, after a provider failed
+	counter     bool      // one that is left counts no tokens: they are counted here
+	withdrawn   bool      // at is none any more: it was removed while the call waited
+	full        bool      // some candidate had no room
+	tried       []candidate
+	retries     int // of them, after a provider failed
 	settled     bool
 	try         *try
 }
@@ -110,21 +145,34 @@ func (x *exchange) run() error {
 	defer x.s.beat(x)()
 	var failures []*failure
 	for {
-		f := x.attempt()
+		f := x.next()
 		if f == nil {
 			return nil // it is answered
 		}
 		failures = append(failures, f)
-		if f.next == never || !x.moveOn(f) {
+		switch {
+		case f.next != never && x.counter:
+			x.move(f, nil)
+			return x.count(x.at.model)
+		case f.next == never || !x.moveOn(f):
 			return x.give(failures)
 		}
 	}
 }
 
+// next makes the next attempt; none at a key that is gone.
+func (x *exchange) next() *failure {
+	if !x.withdrawn {
+		return x.attempt()
+	}
+	x.withdrawn = false
+	return &failure{err: refusedKeys(x.call.model), outcome: usage.ProviderError, next: otherKey, unsent: true}
+}
+
 // moveOn takes the call to the next candidate that may be tried and that has
 // room.
 func (x *exchange) moveOn(f *failure) bool {
-	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.s.Now().Sub(x.began) > x.s.Timeouts.Again {
+	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.lastBegan().Sub(x.began) > x.s.Timeouts.Again {
 		return false
 	}
 	next := x.following(f)
@@ -139,11 +187,21 @@ func (x *exchange) moveOn(f *failure) bool {
 	}
 	d, ok := x.move(f, next)
 	if !ok || !d.Admitted {
+		x.full = x.full || ok
 		return false
 	}
 	x.left, x.probe = next, false
 	x.take(d)
 	return true
+}
+
+// lastBegan is when the attempt that ended began: one that hung does not use up
+// the time in which another may be asked.
+func (x *exchange) lastBegan() time.Time {
+	if x.try == nil {
+		return x.began
+	}
+	return x.try.sent
 }
 
 // maxRetries is how often one call is tried again after a provider failed.
@@ -175,6 +233,7 @@ func (x *exchange) sameAddress(c candidate) int {
 // take notes which candidate a decision charged.
 func (x *exchange) take(d limits.Decision) {
 	x.at = x.left[d.Candidate]
+	x.tried = append(x.tried, x.at)
 	key := x.at.Key.ID
 	x.left = slices.DeleteFunc(slices.Clone(x.left), func(c candidate) bool { return c.Key.ID == key && c.model == x.at.model })
 	x.s.headroom.note(key, x.at.model, d.States, d.At)
@@ -184,39 +243,62 @@ func (x *exchange) take(d limits.Decision) {
 // that fails, the call ends with what it has.
 func (x *exchange) move(f *failure, next []candidate) (limits.Decision, bool) {
 	d, err := x.s.Meter.Move(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, usage.Next{
-		Ended: x.attempted(f.outcome, limits.Tokens{}), GiveBackRequest: !x.at.Vendor.FailuresCount,
+		Ended: x.attempted(f.outcome, limits.Tokens{}), GiveBackRequest: f.unsent || !x.at.Vendor.FailuresCount,
 		Candidates: candidates(next), EndUser: x.call.endUser,
 	})
 	if err != nil {
 		x.s.Log.ErrorContext(x.k.ctx, "attempt not recorded", "request_id", x.k.requestID(), "error", err)
 		return d, false
 	}
-	x.tries++
 	x.try = nil
 	return d, true
 }
 
-// give ends a call that nobody served, and says what its client is told: of
-// limits of providers before other failures, and that keys are refused only
-// where all were.
+// give ends a call that nobody served, and says what its client is told.
 func (x *exchange) give(failures []*failure) error {
 	last := failures[len(failures)-1]
-	if x.try != nil && !x.at.Vendor.FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
+	if last.unsent || x.try != nil && !x.at.Vendor.FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
 		x.move(last, nil)
 	}
 	x.settle(usage.Result{Outcome: last.outcome, Tokens: last.tokens, Estimated: last.estimated})
+	return x.told(failures)
+}
+
+// told is what a client is told: of limits of providers before other failures,
+// that its call is too large only where it was everywhere, and that keys are
+// refused, or a model is unknown, only where no key rests or is full.
+func (x *exchange) told(failures []*failure) error {
+	last := failures[len(failures)-1]
 	if last.next == never {
 		return last.err
 	}
+	large := false
 	for _, f := range failures {
-		if f.outcome == usage.ProviderLimited {
+		if large = large || f.err == errTooLargeThere; f.outcome == usage.ProviderLimited && f.err != errTooLargeThere { //nolint:errorlint // the one
 			return x.s.capacity(x.all, x.call.model)
 		}
 	}
 	if i := slices.IndexFunc(failures, func(f *failure) bool { return f.next == otherProvider }); i >= 0 {
 		return failures[i].err
 	}
+	switch {
+	case large:
+		return errTooLargeThere
+	case x.full || x.resting():
+		return x.s.capacity(x.all, x.call.model)
+	}
 	return last.err
+}
+
+// resting tells whether a key that its provider accepts was not tried because it
+// rests.
+func (x *exchange) resting() bool {
+	now := x.s.Now()
+	return slices.ContainsFunc(x.all, func(c candidate) bool {
+		b, cools := x.s.health.of(c.Key, c.model).Cools(c.model, now)
+		tried := slices.ContainsFunc(x.tried, func(t candidate) bool { return t.Key.ID == c.Key.ID && t.model == c.model })
+		return cools && !tried && b.Source != limits.BenchAuth && b.Source != limits.BenchCredit
+	})
 }
 
 // attempted is the attempt that runs, as it ended.
@@ -246,7 +328,7 @@ func (x *exchange) settle(r usage.Result) {
 	}
 	r.ModelServed = x.at.model // "" where it was answered here
 	if x.try != nil {
-		r.Cost, r.CostCurrency = x.cost(r.Tokens)
+		r.Cost, r.CostCurrency = x.cost(r)
 	}
 	done, err := x.s.Meter.Settle(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID, x.reservation, r)
 	if err != nil {
@@ -261,12 +343,16 @@ func (x *exchange) settle(r usage.Result) {
 
 // cost is what the provider charges for the attempt that runs, by the catalogue;
 // nil where that is not known. The practice provider charges nothing to nobody.
-func (x *exchange) cost(t limits.Tokens) (*money.Pico, string) {
+func (x *exchange) cost(r usage.Result) (*money.Pico, string) {
 	book, err := x.s.Directory.Book(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID)
 	if err != nil || x.at.Endpoint.Provider.Practice {
 		return nil, ""
 	}
-	cost, currency, priced := book.Costs.Of(x.at.Vendor.Slug, x.at.model, x.began, t, 1)
+	requests := int64(0) // of what was not served nothing is charged
+	if r.Outcome == usage.OK || r.Tokens != (limits.Tokens{}) {
+		requests = 1
+	}
+	cost, currency, priced := book.Costs.Of(x.at.Vendor.Slug, x.at.model, x.began, r.Tokens, requests)
 	if !priced {
 		return nil, ""
 	}

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/gateway/wire"
 	"weir/internal/jsonbody"
+	"weir/internal/limits"
 )
 
 // prepare drops the candidates whose provider takes another form in which the
@@ -139,8 +140,8 @@ func askForUsage(o *jsonbody.Object, c candidate) error {
 }
 
 // answer is a provider's answer in the client's form.
-func (call *call) answer(in wire.Form, body []byte, k *caller, now time.Time) ([]byte, error) {
-	o := wire.AnswerOptions{ID: k.requestID(), Model: call.model, Created: now.Unix()}
+func (call *call) answer(in wire.Form, body []byte, k *caller, took limits.Tokens, now time.Time) ([]byte, error) {
+	o := wire.AnswerOptions{Tokens: &took, ID: k.requestID(), Model: call.model, Created: now.Unix()}
 	switch in {
 	case call.form.wire:
 		return body, nil

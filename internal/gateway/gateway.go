@@ -111,13 +111,14 @@ type caller struct {
 	contract billing.Contract
 	states   []limits.State // to show in the headers; nil: not known yet
 	model    string
-	claude   bool // answers and errors have Anthropic's form
+	claude   bool   // answers and errors have Anthropic's form
+	request  string // its id: the headers that have it are the handler's alone
 }
 
 // wrap finds the caller, runs h, and gives errors the form of the route.
 func (s *Server) wrap(f *form, h func(*caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		k := &caller{echo: c, ctx: c.Request().Context()}
+		k := &caller{echo: c, ctx: c.Request().Context(), request: c.Response().Header().Get(echo.HeaderXRequestID)}
 		k.claude = f.anthropic() || f == nil && c.Request().Header.Get("Anthropic-Version") != ""
 		crossOrigin(c.Response().Header())
 		c.Response().Header().Set("Cache-Control", "no-store")
@@ -161,7 +162,7 @@ func (k *caller) limits() []limits.Limit {
 	return plan
 }
 
-func (k *caller) requestID() string { return k.echo.Response().Header().Get(echo.HeaderXRequestID) }
+func (k *caller) requestID() string { return k.request }
 
 func (k *caller) requestUUID() uuid.UUID {
 	u, _ := id.Request.Parse(k.requestID())

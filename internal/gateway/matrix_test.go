@@ -110,10 +110,10 @@ func providerEnds(t *testing.T, s *stack.Stack) {
 	}
 	streams := []both{
 		{name: "without [DONE]", script: upstreamtest.Script{NoDone: true}, stream: ok(exact, "")},
-		{name: "cut before a word", script: upstreamtest.Script{Cut: 1}, stream: cut(0)},
+		{name: "cut before a word", script: upstreamtest.Script{Cut: 1}, stream: after(failed(200), "upstream_cut")},
 		{name: "cut after the last word", script: upstreamtest.Script{Cut: 7}, stream: cut(6)},
 		{name: "an error in the stream", script: upstreamtest.ErrorEvent(), stream: after(cut(1), "upstream_error")},
-		{name: "a line of 2 MiB", script: upstreamtest.HugeLine(2 << 20), stream: after(cut(0), "upstream_invalid_response")},
+		{name: "a line of 2 MiB", script: upstreamtest.HugeLine(2 << 20), stream: after(failed(200), "upstream_invalid_response")},
 		{name: "lines that end with CRLF", script: upstreamtest.Script{EndLine: "\r\n"}, stream: ok(exact, "")},
 		{name: "lines that end with CR", script: upstreamtest.Script{EndLine: "\r"}, stream: ok(exact, "")},
 		{name: "slower than a call may take", script: upstreamtest.Script{Words: slices.Repeat([]string{"word "}, 60), Pause: 120 * time.Millisecond}, stream: after(cut(someOutput), "upstream_timeout")},

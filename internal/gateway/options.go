@@ -131,7 +131,13 @@ func (call *call) readSpeech() error {
 func (call *call) readModeration() error { return needed(call.body, "input") }
 
 func (call *call) readTranscription() error {
-	call.stream = call.parts.value("stream") == "true"
+	switch call.parts.value("stream") {
+	case "", "false":
+	case "true":
+		call.stream = true
+	default: // a provider might read it as true
+		return jsonbody.Field("/stream", "wrong_type", "stream must be true or false.")
+	}
 	if !call.parts.has("file") {
 		return jsonbody.Field("/file", "missing_required_parameter", "file is needed.")
 	}

@@ -32,7 +32,7 @@ func (s *Server) order(call *call, list []candidate, sticky bool) {
 	places := make([]place, len(list))
 	for i, c := range list {
 		p := place{
-			outlier: s.outliers.is(c.Endpoint.BaseURL, c.model, now), rank: c.rank,
+			outlier: s.outliers.is(c.at(), now), rank: c.rank,
 			tie: rand.Uint64(), line: drawn(hashed(conversation, draw, uint64(c.group), uuid.Nil), c.share), left: s.headroom.of(c.Key.ID, c.model, now),
 		}
 		if conversation != "" {

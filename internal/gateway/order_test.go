@@ -137,22 +137,22 @@ func TestWhatFailsMuchMoreThanOthersIsLast(t *testing.T) {
 	s := ordering(now)
 	list := on(3, func(_ int, c *candidate) { c.group = 0 })
 	for range 6 {
-		s.outliers.note(list[0].Endpoint.BaseURL, "m", true, now)
+		s.outliers.note(list[0].at(), true, now)
 	}
-	s.outliers.note(list[1].Endpoint.BaseURL, "m", true, now) // once is nothing
+	s.outliers.note(list[1].at(), true, now) // once is nothing
 	got := firsts(t, s, list, 60, false, func(int) *call { return &call{} })
 	if got[list[0].Key.ID] != 0 || got[list[1].Key.ID] == 0 {
 		t.Errorf("the one that fails was first %d times, the one that failed once %d", got[list[0].Key.ID], got[list[1].Key.ID])
 	}
 	for range 20 {
-		s.outliers.note(list[0].Endpoint.BaseURL, "m", false, now)
+		s.outliers.note(list[0].at(), false, now)
 	}
 	if got := firsts(t, s, list, 60, false, func(int) *call { return &call{} }); got[list[0].Key.ID] == 0 {
 		t.Error("one that serves again stays last")
 	}
 	for _, c := range list {
 		for range 30 {
-			s.outliers.note(c.Endpoint.BaseURL, "m", true, now)
+			s.outliers.note(c.at(), true, now)
 		}
 	}
 	if got := firsts(t, s, list, 90, false, func(int) *call { return &call{} }); len(got) != 3 {
@@ -191,5 +191,22 @@ func TestADrawIsAsEvenAsItsHash(t *testing.T) {
 	}
 	if below < 4800 || below > 5200 {
 		t.Errorf("seed %d: %d of 10,000 draws are below the median", seed, below)
+	}
+}
+
+// TestFailuresOfOneTenantMoveNoOther, though both call one address.
+func TestFailuresOfOneTenantMoveNoOther(t *testing.T) {
+	now := time.Now()
+	s := ordering(now)
+	mine, theirs := uuid.New(), uuid.New()
+	list := on(2, func(i int, c *candidate) { c.Endpoint.Tenant, c.rank = theirs, i+1 })
+	first := list[0].Key.ID
+	bad := on(1, func(_ int, c *candidate) { c.Endpoint.Tenant = mine })[0]
+	for range 6 { // such as six batches of vectors beyond 64 MB
+		s.outliers.note(bad.at(), true, now)
+	}
+	s.order(&call{}, list, false)
+	if list[0].Key.ID != first {
+		t.Error("six failures of one tenant turn the priorities of another's alias around")
 	}
 }

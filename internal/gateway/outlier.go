@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // outliers are providers that fail much of what they are asked for, as this
@@ -14,8 +16,14 @@ type outliers struct {
 	seen map[served]*tally
 }
 
-// served is a model at an address.
-type served struct{ baseURL, model string }
+// served is a model at an address, as one tenant's calls find it.
+type served struct {
+	tenant         uuid.UUID
+	baseURL, model string
+}
+
+// at is where a candidate's calls are counted.
+func (c candidate) at() served { return served{c.Endpoint.Tenant, c.Endpoint.BaseURL, c.model} }
 
 // tally counts calls, of which older ones count less and less.
 type tally struct {
@@ -31,10 +39,10 @@ const (
 
 func newOutliers() *outliers { return &outliers{seen: map[served]*tally{}} }
 
-func (o *outliers) note(baseURL, model string, failed bool, now time.Time) {
+func (o *outliers) note(at served, failed bool, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := o.seen[served{baseURL, model}]
+	t := o.seen[at]
 	if t == nil {
 		if !failed {
 			return // what never failed is no outlier
@@ -43,7 +51,7 @@ func (o *outliers) note(baseURL, model string, failed bool, now time.Time) {
 			clear(o.seen)
 		}
 		t = &tally{at: now}
-		o.seen[served{baseURL, model}] = t
+		o.seen[at] = t
 	}
 	t.fade(now)
 	if failed {
@@ -60,10 +68,10 @@ func (t *tally) fade(now time.Time) {
 	}
 }
 
-func (o *outliers) is(baseURL, model string, now time.Time) bool {
+func (o *outliers) is(at served, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := o.seen[served{baseURL, model}]
+	t := o.seen[at]
 	if t == nil {
 		return false
 	}

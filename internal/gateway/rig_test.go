@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -28,6 +29,7 @@ var short = gateway.Timeouts{FirstByte: 1500 * time.Millisecond, Idle: 1500 * ti
 
 func TestMain(m *testing.M) {
 	gateway.DefaultTimeouts = short
+	_ = flag.Set("test.parallel", "8") // they wait for most of their time
 	os.Exit(m.Run())
 }
 

@@ -79,7 +79,8 @@ func (s *Server) lines(k *caller, name string) (list []tenants.AliasCandidate, s
 }
 
 // usable are the keys that serve a call and that their provider accepts, cooling
-// or not: of each key and model once.
+// or not: of each key and model once. Where a real provider has the model, well
+// or not, the practice provider serves no live key.
 func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool, err error) {
 	if k.who.Key.Models != nil && !slices.Contains(k.who.Key.Models, call.model) {
 		return nil, false, unknownModel(call.model)
@@ -94,10 +95,13 @@ func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool,
 	}
 	var found, served bool
 	var broken error
+	paid := !k.who.Key.Test && slices.ContainsFunc(known, func(r tenants.Route) bool {
+		return !r.Endpoint.Provider.Practice && slices.ContainsFunc(lines, func(l tenants.AliasCandidate) bool { return l.Reaches(r) })
+	})
 	for i, line := range lines {
 		for j := range known {
 			r := &known[j]
-			if !line.Reaches(*r) || k.who.Key.Test && !r.Endpoint.Provider.Practice {
+			if !line.Reaches(*r) || paid && r.Endpoint.Provider.Practice || k.who.Key.Test && !r.Endpoint.Provider.Practice {
 				continue
 			}
 			found = true
@@ -114,7 +118,7 @@ func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool,
 	}
 	switch {
 	case len(usable) > 0:
-		return withoutPractice(usable), sticky, nil
+		return usable, sticky, nil
 	case broken != nil:
 		return nil, false, broken
 	case found && !served:
@@ -127,16 +131,6 @@ func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool,
 
 func refusedKeys(model string) error {
 	return fault.New(fault.Upstream, "upstream_auth_failed", "The provider refuses the key that serves "+model+". Whoever runs this service has to renew it.")
-}
-
-// withoutPractice drops the practice provider where a real one serves too: the
-// candidates of one call are all real or all practice.
-func withoutPractice(list []candidate) []candidate {
-	paid := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return c.Endpoint.Provider.Practice })
-	if len(paid) > 0 {
-		return paid
-	}
-	return list
 }
 
 // candidates are what the limits engine chooses from.

@@ -19,6 +19,11 @@ type providerError struct {
 	Message string         `json:"message"`
 	Type    string         `json:"type"`
 	Code    jsontext.Value `json:"code"`
+	Status  string         `json:"status"` // Google's word
+	Meta    struct {
+		Reasons jsontext.Value `json:"reasons"`
+		Flagged jsontext.Value `json:"flagged_input"`
+	} `json:"metadata"` // OpenRouter's
 	Details []struct {
 		Type       string `json:"@type"`
 		RetryDelay string `json:"retryDelay"`
@@ -63,7 +68,7 @@ const spendWords = "You have reached your specified API usage limits"
 
 func (s *stated) readBody(e providerError, q catalogue.Quirks) {
 	if s.status == http.StatusOK {
-		s.status = e.number()
+		s.status = e.meant()
 	}
 	switch s.status {
 	case http.StatusTooManyRequests, http.StatusPaymentRequired, http.StatusForbidden:
@@ -90,6 +95,54 @@ func (e providerError) number() int {
 		return 0
 	}
 	return n
+}
+
+// meant is the status that an error inside a 200 stands for: the number that it
+// states, else what its code or type means in OpenAI's or Anthropic's API. 0: it
+// does not say.
+func (e providerError) meant() int {
+	if n := e.number(); n != 0 {
+		return n
+	}
+	for _, word := range []string{e.code(), e.Type, e.Status} {
+		if creditCodes.MatchString(word) {
+			return http.StatusTooManyRequests
+		}
+		if n := meanings[word]; n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// meanings are statuses by the words of errors (wire-formats, 1 to 3).
+var meanings = map[string]int{
+	"rate_limit_exceeded": http.StatusTooManyRequests, "rate_limit_error": http.StatusTooManyRequests, "slow_down": http.StatusTooManyRequests,
+	"requests": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "RESOURCE_EXHAUSTED": http.StatusTooManyRequests,
+	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized, "billing_error": http.StatusPaymentRequired, "permission_error": http.StatusForbidden,
+	"overloaded_error": http.StatusServiceUnavailable, "server_is_overloaded": http.StatusServiceUnavailable, "service_unavailable_error": http.StatusServiceUnavailable,
+	"timeout_error": http.StatusGatewayTimeout,
+}
+
+// flagged tells whether the prompt was refused for what it says: nothing of the
+// key's.
+func (e providerError) flagged() bool {
+	return present(e.Meta.Reasons) || present(e.Meta.Flagged) || e.code() == "content_policy_violation" || e.code() == "content_filter"
+}
+
+// asked reads the limit and the request of a refusal in OpenAI's words.
+var asked = regexp.MustCompile(`\bLimit:? ([0-9]{1,15}),(?: Used:? [0-9]+,)? Requested:? ([0-9]{1,15})\b`)
+
+// hopeless tells whether a 429 says that the call alone is more than the limit:
+// no wait helps, and nothing is wrong with the key.
+func (e providerError) hopeless() bool {
+	m := asked.FindStringSubmatch(e.Message)
+	if m == nil {
+		return false
+	}
+	limit, _ := strconv.ParseInt(m[1], 10, 64)
+	request, _ := strconv.ParseInt(m[2], 10, 64)
+	return request > limit
 }
 
 // readGoogle reads QuotaFailure and RetryInfo (google.rpc.error_details). A quota

@@ -19,8 +19,7 @@ import (
 // checkpointEvery is how often a running stream writes down what it has used.
 const checkpointEvery = 2 * time.Second
 
-// silentFor is how long comments that come before the first event are held
-// back: as long as nothing reached the client, another provider may serve it.
+// silentFor is how long what comes before the first word is held back.
 const silentFor = 5 * time.Second
 
 // outlet is an answer that goes out in pieces.
@@ -82,12 +81,14 @@ func (x *exchange) stream(resp *http.Response) *failure {
 	body, failed := f.stream.Failed()
 	switch {
 	case f.out != nil:
+		f.buffer = f.buffer[:0]
 		f.end(err)
 		return nil
 	case failed:
 		return x.inside(resp.Header, body)
 	case err == nil || f.complete(err):
 		f.begin()
+		f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
 		f.end(err)
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong):
@@ -100,16 +101,22 @@ func (x *exchange) stream(resp *http.Response) *failure {
 func (x *exchange) noStream(resp *http.Response) *failure {
 	var body []byte
 	if isJSON(resp) {
-		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), errorLimit)) // what came is enough
+		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), answerLimit)) // what came is enough
 	}
 	if body != nil && present(wire.ReadAnswer(x.at.in, body).Error) {
 		return x.inside(resp.Header, body)
 	}
-	x.failed(resp.StatusCode, resp.Header, body)
-	return &failure{
+	f := &failure{
 		err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream."),
 		outcome: usage.ProviderError, next: otherProvider,
 	}
+	if got := wire.ReadAnswer(x.at.in, body); body != nil && got.Valid && present(got.Output) { // it is bought, and not bought again
+		r := x.result(got)
+		f.tokens, f.estimated, f.next = r.Tokens, r.Estimated, never
+		return f
+	}
+	x.failed(resp.StatusCode, resp.Header, body)
+	return f
 }
 
 func (f *flow) begin() { f.out = f.x.open("text/event-stream") }
@@ -127,28 +134,41 @@ func (f *flow) copy(r *wire.Reader) error {
 				f.x.try.model = reportedIn(e.Data)
 			}
 		}
-		f.buffer = f.stream.Next(f.buffer[:0], e)
+		f.buffer = f.stream.Next(f.buffer, e)
 		if _, failed := f.stream.Failed(); failed || f.stream.Done() {
 			f.pass()
 			return nil
 		}
-		if f.out != nil || e.HasData || f.x.s.Now().Sub(f.since) > silentFor {
-			f.pass()
-		}
+		f.pass()
 		f.note()
 	}
 }
 
-// pass sends what an event became.
+// pass sends what events became, once there is something of the answer: until
+// then another provider may still serve the call. A failure keeps back what came
+// before it, unless the answer has begun.
 func (f *flow) pass() {
-	if len(f.buffer) == 0 {
+	_, failed := f.stream.Failed()
+	if f.out == nil && (failed || !f.worth()) || len(f.buffer) == 0 {
 		return
 	}
 	if f.out == nil {
 		f.begin()
 	}
 	f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
+	f.buffer = f.buffer[:0]
 }
+
+// worth tells whether what has come is worth an answer: a word of it, its end,
+// or more silence than a client should sit through.
+func (f *flow) worth() bool {
+	pieces, _ := f.stream.Streamed()
+	return pieces > 0 || f.stream.Done() || f.stream.Finished() || len(f.buffer) > heldBack ||
+		f.x.call.form.media && f.events > 0 || f.x.s.Now().Sub(f.since) > silentFor
+}
+
+// heldBack is the most that is kept back before an answer begins.
+const heldBack = 64 << 10
 
 // streamed estimates the output so far: a piece is at least a token, and four
 // bytes are about one.
@@ -157,8 +177,19 @@ func (f *flow) streamed() limits.Tokens {
 	return f.x.call.tokens(limits.Tokens{Input: f.x.estimate.Tokens.Input, Output: max(pieces, (bytes+3)/4)})
 }
 
-// sofar is what a stream of Anthropic's form stated at its beginning, with the
-// output as far as it came: that is stated at the end only.
+// reason is why the figures of a stream are estimated.
+func (f *flow) reason(gone, complete bool) string {
+	switch {
+	case gone:
+		return "client_gone"
+	case !complete:
+		return "stream_cut"
+	}
+	return "usage_absent"
+}
+
+// sofar is what a stream stated before its end, with the output as far as it
+// came: what is stated early is none of it, or a part.
 func (f *flow) sofar(t limits.Tokens) limits.Tokens {
 	if out := f.streamed().Output; out > t.Output+t.Reasoning {
 		t.Output = out - t.Reasoning
@@ -191,22 +222,17 @@ func (f *flow) end(err error) {
 	pieces, _ := f.stream.Streamed()
 	r := usage.Result{Outcome: usage.OK}
 	r.Tokens, r.Estimated = f.stream.Usage()
-	if r.Estimated == "" && !complete && f.x.at.in == wire.Messages {
-		r.Tokens, r.Estimated = f.sofar(r.Tokens), "stream_cut"
-		if gone {
-			r.Estimated = "client_gone"
-		}
-	}
+	early := r.Estimated == "" && (!complete || !f.stream.OutputStated())
 	switch {
-	case r.Estimated == "" || r.Tokens != (limits.Tokens{}):
+	case early && !f.x.call.form.media:
+		r.Tokens, r.Estimated = f.sofar(r.Tokens), f.reason(gone, complete)
+	case r.Estimated == "":
 	case f.x.call.form.media:
 		r.Estimated = "" // it states none: a request is all there is
 	case failed && pieces == 0:
 		r.Estimated = "" // an error instead of an answer used nothing, as in an answer that is no stream
-	case gone:
-		r.Tokens, r.Estimated = f.streamed(), "client_gone"
-	case !complete:
-		r.Tokens, r.Estimated = f.streamed(), "stream_cut"
+	case gone || !complete:
+		r.Tokens, r.Estimated = f.streamed(), f.reason(gone, complete)
 	default:
 		r.Tokens = f.streamed()
 	}
@@ -230,13 +256,25 @@ func (f *flow) end(err error) {
 	f.out.write(f.x.errorEvent(f.why(err, body), f.events))
 }
 
+// amid tells an error that came in the middle of an answer. What is the key's
+// own business is not told.
+func (x *exchange) amid(body []byte) string {
+	switch readError(body).meant() {
+	case http.StatusTooManyRequests:
+		return "The provider reached a limit of its own in the middle of the answer."
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		return "The provider refused its credential in the middle of the answer."
+	}
+	return "The provider reported an error: " + messageOf(body, x.at.Endpoint.Secret)
+}
+
 // why is what a stream that has begun says of its early end.
 func (f *flow) why(err error, body []byte) error {
 	var late *timeoutError
 	cause := context.Cause(f.x.try.ctx)
 	switch {
 	case body != nil:
-		return fault.New(fault.Upstream, "upstream_error", "The provider reported an error: "+messageOf(body, f.x.at.Endpoint.Secret))
+		return fault.New(fault.Upstream, "upstream_error", f.x.amid(body))
 	case errors.Is(cause, errHalted):
 		return fault.New(fault.Upstream, "server_stopping", "This server is being replaced and could not wait for the rest.")
 	case errors.As(cause, &late):

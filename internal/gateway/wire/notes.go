@@ -144,6 +144,7 @@ func (s *Stream) noteClaude(data []byte) {
 	s.count(int64(v.Delta.Text + v.Delta.Thinking + v.Delta.Partial + v.Block.Text + v.Block.Name))
 	s.usage.read(Messages, jsontext.Value(v.Message.Usage))
 	s.usage.read(Messages, jsontext.Value(v.Usage))
+	s.usage.output = s.usage.output || present(jsontext.Value(v.Usage))
 	s.ended(0, v.Delta.Stop != "" || v.Message.Stop != "")
 	s.done = v.Type == "message_stop"
 	if v.Type == "error" || v.Error != nil {

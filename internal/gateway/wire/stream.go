@@ -110,6 +110,10 @@ func (s *Stream) Failed() ([]byte, bool) { return s.failure, s.failure != nil }
 // Usage is the last full statement that came, as Usage reads it.
 func (s *Stream) Usage() (limits.Tokens, string) { return s.usage.tokens() }
 
+// OutputStated tells whether Usage has the whole output: a stream of Anthropic's
+// form begins with a figure of it that is none, and states it at its end.
+func (s *Stream) OutputStated() bool { return s.form != Messages || s.usage.output }
+
 // Streamed is how many events with text came, and how many bytes of it, tool
 // arguments and reasoning included.
 func (s *Stream) Streamed() (pieces, textBytes int64) { return s.pieces, s.textBytes }

@@ -34,6 +34,7 @@ type statement struct {
 	wrong  bool
 	openai openAIUsage
 	claude claudeUsage
+	output bool // of Anthropic's: stated after the beginning
 }
 
 // openAIUsage is the usage object of OpenAI's forms
