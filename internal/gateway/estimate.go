@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"math"
 	"unicode"
 	"unicode/utf8"
@@ -91,49 +90,6 @@ func (k known) output() int64 {
 
 // guessJSON sums a guess over every string in a JSON value.
 func guessJSON(v jsontext.Value) int64 { return countJSON(v, guess) }
-
-// countJSON sums a count over every string in a JSON value, with a fixed figure
-// for each message and each image, whose data is no text. It keeps nothing but
-// where it stands.
-func countJSON(v jsontext.Value, count func(string) int64) (n int64) {
-	if v == nil {
-		return 0
-	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), lenient)
-	for {
-		t, err := d.ReadToken()
-		if err != nil {
-			return n // the end; what is no JSON was refused before
-		}
-		switch t.Kind() {
-		case '"':
-			n += countString(d, t, count)
-		case '0', 't', 'f':
-			n++
-		}
-	}
-}
-
-// countString counts a string that was just read: a value by its text, a name
-// by what it stands for.
-func countString(d *jsontext.Decoder, t jsontext.Token, count func(string) int64) int64 {
-	kind, length := d.StackIndex(d.StackDepth())
-	if kind != '{' || length%2 == 0 {
-		return count(t.String())
-	}
-	switch t.String() {
-	case "role":
-		_ = d.SkipValue() // its end shows at the next token
-		return perMessage
-	case "type", "media_type":
-		_ = d.SkipValue()
-		return 0
-	case "image_url", "input_audio", "file", "source", "file_data":
-		_ = d.SkipValue()
-		return perImage
-	}
-	return 1
-}
 
 // guess estimates the tokens of a text without a vocabulary. Words of Latin
 // letters are about one token for each started six letters, digits one for each

@@ -37,7 +37,6 @@ func (s *Server) serve(f *form) func(*caller) error {
 		if k.contract.Version.CapOutput {
 			estimate.Tokens.Output = call.capOutput(estimate.Tokens.Output)
 		}
-		began := s.Now()
 		d, err := s.admit(k, usage.Call{
 			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
 			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
@@ -60,16 +59,12 @@ func (s *Server) serve(f *form) func(*caller) error {
 			return x.count(first.model)
 		}
 		x.take(d)
-		if d.At.Sub(began) > waited {
+		if k.mayWait() {
 			x.lookAgain()
 		}
 		return x.run()
 	}
 }
-
-// waited is how long a decision takes at the least that had to wait: what it was
-// made with may be old then.
-const waited = 100 * time.Millisecond
 
 // counters parts those that count tokens themselves from others, for which they
 // are counted here. Of every other call all are asked.
@@ -78,7 +73,8 @@ func (call *call) counters(list []candidate) (asked []candidate, counter bool) {
 	return asked, len(asked) < len(list)
 }
 
-// lookAgain takes over what became of provider keys while the call waited.
+// lookAgain takes over what became of provider keys while the call may have
+// waited.
 func (x *exchange) lookAgain() {
 	fresh, _, err := x.s.usable(x.k, x.call)
 	if err != nil {

@@ -15,24 +15,28 @@ import (
 	"weir/internal/limits"
 )
 
-// prepare drops the candidates whose provider takes another form in which the
-// call cannot be said. Where none is left, the error says what stands in the
-// way.
+// prepare drops the candidates whose provider takes another form if the call
+// cannot be said in it. That is found out once, with the first of them: a call
+// is decided before it is said for each model. Where none is left, the error says
+// what stands in the way.
 func (call *call) prepare(list []candidate) ([]candidate, error) {
-	var left []candidate
-	var wrong error
-	for _, c := range list {
-		if err := call.translate(c); err != nil {
-			wrong = err
-			continue
-		}
-		left = append(left, c)
+	i := slices.IndexFunc(list, call.foreign)
+	if i < 0 {
+		return list, nil
 	}
-	if len(left) == 0 {
-		return nil, wrong
+	err := call.translate(list[i])
+	if err == nil {
+		return list, nil
 	}
-	return left, nil
+	own := slices.DeleteFunc(slices.Clone(list), call.foreign)
+	if len(own) == 0 {
+		return nil, err
+	}
+	return own, nil
 }
+
+// foreign tells whether a call has to be said in another form for a candidate.
+func (call *call) foreign(c candidate) bool { return c.in != call.form.wire && !call.counts(c) }
 
 // target is whom a call is translated for.
 type target struct {
@@ -44,7 +48,7 @@ type target struct {
 // form.
 func (call *call) translate(c candidate) (err error) {
 	to := target{wire.ToMessages{MaxTokens: cmp.Or(call.ceiling, messageTokens), Model: c.model}, toChat(c)}
-	if c.in == call.form.wire || call.counts(c) || call.translated != nil && call.translatedFor == to {
+	if !call.foreign(c) || call.translated != nil && call.translatedFor == to {
 		return nil
 	}
 	var b []byte

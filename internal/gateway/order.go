@@ -3,13 +3,13 @@ package gateway
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
@@ -108,41 +108,62 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// opening is how the call's conversation begins, up to its first word of the
-// user: its later calls repeat that.
+// opening stands for how the call's conversation begins, up to its first word of
+// the user, in a few bytes: its later calls repeat that. "": it has no words.
 func (call *call) opening() string {
 	if call.body == nil {
 		return ""
 	}
-	var text []byte
-	for _, name := range []string{"system", "instructions"} {
-		text = append(text, call.body.Get(name)...)
+	h, said := sha256.New(), false
+	for _, name := range []string{"system", "instructions", "messages", "input", "prompt"} {
+		v := firstTurn(call.body.Get(name))
+		_, _ = h.Write(v)
+		said = said || len(v) > 0
 	}
-	for _, name := range []string{"messages", "input", "prompt"} {
-		text = append(text, firstTurn(call.body.Get(name))...)
+	if !said {
+		return ""
 	}
-	return string(text)
+	return string(h.Sum(nil))
 }
 
 // firstTurn is a list of messages up to the first of the user, as it stands; of
-// anything else, all of it.
+// anything else, all of it. It is a part of v, not a copy.
 func firstTurn(v jsontext.Value) jsontext.Value {
 	if v.Kind() != '[' {
 		return v
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(v), jsontext.AllowDuplicateNames(true), lenient)
+	d := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), lenient)
 	_, _ = d.ReadToken()
-	for d.PeekKind() != ']' {
-		m, err := d.ReadValue()
-		if err != nil || m.Kind() != '{' {
+	for d.PeekKind() == '{' {
+		user, err := ofUser(d)
+		if err != nil {
 			break
 		}
-		var said struct {
-			Role string `json:"role"`
-		}
-		if json.Unmarshal(m, &said, lenient) == nil && said.Role == "user" {
+		if user {
 			return v[:d.InputOffset()]
 		}
 	}
 	return v
+}
+
+// ofUser tells whether the message that d is at, and is led over, is the user's.
+func ofUser(d *jsontext.Decoder) (user bool, err error) {
+	_, _ = d.ReadToken()
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return false, err
+		}
+		if name.String() == "role" && d.PeekKind() == '"' {
+			role, err := d.ReadToken()
+			if err != nil {
+				return false, err
+			}
+			user = role.String() == "user"
+		} else if err := d.SkipValue(); err != nil {
+			return false, err
+		}
+	}
+	_, err = d.ReadToken()
+	return user, err
 }

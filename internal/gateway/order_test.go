@@ -3,6 +3,8 @@ package gateway
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,5 +210,46 @@ func TestFailuresOfOneTenantMoveNoOther(t *testing.T) {
 	s.order(&call{}, list, false)
 	if list[0].Key.ID != first {
 		t.Error("six failures of one tenant turn the priorities of another's alias around")
+	}
+}
+
+// TestALongConversationIsKeptByAShortKey: it is read once, and copied never,
+// however many keys may serve it.
+func TestALongConversationIsKeptByAShortKey(t *testing.T) {
+	const size = 4 << 20
+	s := ordering(time.Now())
+	list := on(50, func(int, *candidate) {})
+	for name, messages := range map[string]string{
+		"one word":   `[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]`,
+		"many turns": `[` + strings.Repeat(`{"role":"assistant","content":"`+strings.Repeat("x", 1000)+`"},`, size/1000) + `{"role":"user","content":"hi"}]`,
+	} {
+		c := chatting(t, messages)
+		if n := len(c.opening()); n == 0 || n > 64 {
+			t.Errorf("%s: the key of %d bytes has %d", name, len(messages), n)
+		}
+		if took := allocated(func() { s.order(c, list, true) }); took > size/2 {
+			t.Errorf("%s: the order of 50 keys takes %d KiB", name, took>>10)
+		}
+	}
+}
+
+// allocated is how many bytes f takes from the heap.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func BenchmarkALongConversationFindsItsKey(b *testing.B) {
+	s := ordering(time.Now())
+	list := on(50, func(int, *candidate) {})
+	o, err := jsonbody.ParseObject([]byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("x", 16<<20) + `"}]}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s.order(&call{form: formAt(wire.Chat), body: o}, list, true)
 	}
 }

@@ -22,20 +22,24 @@ const (
 	valueLimit = 64 << 10 // of a part that is no file
 )
 
+// single are members that make no list: a provider that reads "model[]" as the
+// model would serve another than is metered.
+var single = []string{"model", "stream", "file"}
+
 // parts is a form of several parts, in their order.
 type parts struct {
 	list []part
 }
 
 type part struct {
-	name   string
-	file   bool
-	header textproto.MIMEHeader
-	body   []byte
+	disposition
+	media string // its Content-Type; "": none is said
+	body  []byte
 }
 
 // readParts reads a form whole. A name that stands twice, unless it is a list
-// ("timestamp_granularities[]"), is Invalid ambiguous_form.
+// ("timestamp_granularities[]"), is Invalid ambiguous_form; one that could be read
+// in two ways is Invalid bad_form.
 func readParts(body io.Reader, boundary string) (*parts, error) {
 	raw, err := jsonbody.Read(body, audioLimit)
 	if err != nil {
@@ -64,21 +68,26 @@ func badForm(cause error) error {
 	return fault.New(fault.Invalid, "bad_form", "The body is not a valid multipart form.").Because(cause)
 }
 
-func (p *parts) add(next *multipart.Part) error {
-	x := part{name: next.FormName(), file: next.FileName() != "", header: next.Header}
+func (p *parts) add(next *multipart.Part) (err error) {
+	x := part{media: next.Header.Get("Content-Type")}
+	if x.disposition, err = readDisposition(next.Header["Content-Disposition"]); err != nil {
+		return badForm(err)
+	}
+	member, _, isList := strings.Cut(strings.ToLower(x.name), "[")
 	switch {
-	case slices.Contains(steering, strings.ToLower(x.name)):
+	case slices.Contains(steering, member):
 		return steers(x.name)
+	case isList && slices.Contains(single, member):
+		return badForm(errors.New("a list of what is single"))
 	case len(p.list) == maxParts:
 		return jsonbody.Field("", "too_many", "The form has more than 100 parts.")
 	case !strings.HasSuffix(x.name, "[]") && slices.ContainsFunc(p.list, func(o part) bool { return strings.EqualFold(o.name, x.name) }):
 		return jsonbody.Field("/"+x.name, "ambiguous_form", "This part stands twice in the form.")
 	}
-	var err error
 	if x.body, err = io.ReadAll(next); err != nil {
 		return badForm(err)
 	}
-	if !x.file && len(x.body) > valueLimit {
+	if x.file == "" && len(x.body) > valueLimit {
 		return jsonbody.Field("/"+x.name, "too_large", "A part that is no file has at most 64 KiB.")
 	}
 	p.list = append(p.list, x)
@@ -88,7 +97,7 @@ func (p *parts) add(next *multipart.Part) error {
 // value is the text of a part, or "".
 func (p *parts) value(name string) string {
 	for _, x := range p.list {
-		if x.name == name && !x.file {
+		if x.name == name && x.file == "" {
 			return string(x.body)
 		}
 	}
@@ -117,13 +126,13 @@ func (p *parts) bytes(model string) (body []byte, contentType string, err error)
 	return b.Bytes(), w.FormDataContentType(), err
 }
 
-// headers are what a provider needs of a part's own.
+// headers are a part's own, said anew: a provider cannot read another name in
+// them than was read here.
 func (x part) headers() textproto.MIMEHeader {
 	h := textproto.MIMEHeader{}
-	for _, name := range []string{"Content-Disposition", "Content-Type"} {
-		if v := x.header.Get(name); v != "" {
-			h.Set(name, v)
-		}
+	h.Set("Content-Disposition", x.String())
+	if x.media != "" {
+		h.Set("Content-Type", x.media)
 	}
 	return h
 }

@@ -30,6 +30,9 @@ func maxWait(header string) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
+// mayWait tells whether the call asked to wait where there is no room.
+func (k *caller) mayWait() bool { return k.echo.Request().Header.Get(maxWaitHeader) != "" }
+
 // admit decides a call, which may wait for it. A wait ends with its client, and
 // when the process is about to; its caller is held against what it may do by then.
 func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,6 +73,76 @@ func TestAnImageIsNotCountedAsText(t *testing.T) {
 	}
 }
 
+// messages is a call of Anthropic's form, as it is parsed.
+func messages(t *testing.T, body string) *call {
+	t.Helper()
+	o, err := jsonbody.ParseObject([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &call{form: formAt(wire.Messages), body: o, maxOutput: -1, choices: 1}
+}
+
+// TestTextIsCountedWhateverItIsCalled: names that belong to media stand for text
+// too, in documents and in what a tool is called with.
+func TestTextIsCountedWhateverItIsCalled(t *testing.T) {
+	text := strings.Repeat("every word of this counts ", 20_000)
+	content := func(block string) int64 {
+		return messages(t, `{"messages":[{"role":"user","content":[`+block+`]}]}`).guess()
+	}
+	want := content(fmt.Sprintf(`{"type":"text","text":%q}`, text))
+	for _, block := range []string{
+		`{"type":"document","source":{"type":"text","media_type":"text/plain","data":%q}}`,
+		`{"type":"document","source":{"data":%q,"media_type":"text/plain","type":"text"}}`,
+		`{"type":"document","source":{"type":"content","content":[{"type":"text","text":%q}]}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":{"source":%q}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":{"file":%q}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":{"type":%q}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":{"role":%q}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":{"to":{"type":"base64","data":%q}}}`,
+		`{"type":"tool_use","id":"a","name":"write","input":[{"type":"image_url","image_url":%q}]}`,
+		`{"type":"text","text":"data:image/png;base64,%s"}`,
+	} {
+		if n := content(fmt.Sprintf(block, text)); n < want*9/10 || n > want*11/10 {
+			t.Errorf("%s: %d tokens, as text %d", block, n, want)
+		}
+	}
+}
+
+// TestMediaAreNotCountedAsTextWhereverTheirTypeStands, in the forms of OpenAI and
+// Anthropic.
+func TestMediaAreNotCountedAsTextWhereverTheirTypeStands(t *testing.T) {
+	data := strings.Repeat("iVBORw0KGgo", 20_000)
+	for _, block := range []string{
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}`,
+		`{"source":{"data":%q,"media_type":"image/png","type":"base64"},"type":"image"}`,
+		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":%q}}`,
+		`{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}`,
+		`{"type":"image","source":{"type":"url","url":"https://pictures.example/1.png"}}`,
+		`{"image_url":{"url":"data:image/png;base64,%s"},"type":"image_url"}`,
+		`{"type":"input_image","image_url":"data:image/png;base64,%s","file_id":null}`,
+		`{"type":"input_audio","input_audio":{"data":%q,"format":"wav"}}`,
+		`{"type":"file","file":{"filename":"a.pdf","file_data":%q}}`,
+		`{"type":"input_file","filename":"a.pdf","file_data":%q}`,
+	} {
+		if strings.Contains(block, "%") {
+			block = fmt.Sprintf(block, data)
+		}
+		if n := messages(t, `{"messages":[{"role":"user","content":[`+block+`]}]}`).guess(); n < perImage || n > perImage+50 {
+			t.Errorf("%.120s: %d tokens", block, n)
+		}
+	}
+}
+
+// TestASmallToolIsNoImage: the name of a parameter makes no small call too large
+// for a small plan.
+func TestASmallToolIsNoImage(t *testing.T) {
+	n := reserved(t, `{"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"copy","parameters":{"type":"object","properties":{"source":{"type":"string"},"file":{"type":"string"}}}}}]}`, nil).Input
+	if n > 200 {
+		t.Errorf("a tool with two strings is reserved as %d tokens", n)
+	}
+}
+
 func TestAStatedWaitIsReadInEveryFormAndGarbageInNone(t *testing.T) {
 	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
@@ -100,5 +171,27 @@ func TestWordsOfAProviderCarryNoCredential(t *testing.T) {
 		if strings.Contains(got, "canary") || strings.Contains(got, "abcDEF") || strings.Contains(got, "wxyz") || strings.Contains(got, "ghijk") {
 			t.Errorf("%s: %s", body, got)
 		}
+	}
+}
+
+// BenchmarkOneLongWordIsCounted with a vocabulary, as long as may be.
+func BenchmarkOneLongWordIsCounted(b *testing.B) {
+	for _, c := range []string{"a", "é", "=", " ", "1"} {
+		v := []byte(`"` + strings.Repeat(c, (exactBytes-100)/len(c)) + `"`)
+		b.Run(c, func(b *testing.B) {
+			for b.Loop() {
+				exactJSON(v, "gpt-4o")
+			}
+		})
+	}
+}
+
+// BenchmarkAPromptIsGuessed: it is on every call's path.
+func BenchmarkAPromptIsGuessed(b *testing.B) {
+	turn := `{"role":"user","content":[{"type":"text","text":"some words of a conversation, of which there are many"}]},`
+	v := []byte("[" + strings.Repeat(turn, 2000) + "{}]")
+	b.SetBytes(int64(len(v)))
+	for b.Loop() {
+		guessJSON(v)
 	}
 }

@@ -108,15 +108,15 @@ func (e providerError) meant() int {
 		if creditCodes.MatchString(word) {
 			return http.StatusTooManyRequests
 		}
-		if n := meanings[word]; n != 0 {
+		if n := statuses[word]; n != 0 {
 			return n
 		}
 	}
 	return 0
 }
 
-// meanings are statuses by the words of errors (wire-formats, 1 to 3).
-var meanings = map[string]int{
+// statuses are those that stand behind the words of errors (wire-formats, 1 to 3).
+var statuses = map[string]int{
 	"rate_limit_exceeded": http.StatusTooManyRequests, "rate_limit_error": http.StatusTooManyRequests, "slow_down": http.StatusTooManyRequests,
 	"requests": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "RESOURCE_EXHAUSTED": http.StatusTooManyRequests,
 	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized, "billing_error": http.StatusPaymentRequired, "permission_error": http.StatusForbidden,

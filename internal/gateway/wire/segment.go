@@ -13,6 +13,7 @@ type segment struct {
 	pending  []byte // came, and is not said yet
 	index    int    // among the blocks, once it is open
 	open     bool
+	closed   bool // what still comes has no place
 	shape    shape
 }
 
@@ -80,12 +81,16 @@ func (w *messagesWriter) call(c chatToolCall) {
 		w.calls[position] = s
 		w.waiting = append(w.waiting, s)
 	}
+	if s.closed {
+		return
+	}
 	s.id, s.name = first(s.id, toolID(c.ID)), first(s.name, c.Function.Name)
 	s.pending = append(s.pending, c.Function.Arguments...)
 	w.held += len(c.Function.Arguments)
 }
 
-// heldLimit is how much of later blocks waits for an earlier one to be whole.
+// heldLimit is how much waits for an earlier block to be whole, or for the name
+// of a tool that is called.
 const heldLimit = 1 << 20
 
 // pump says what can be said: the pieces of the first segment, and its end once
@@ -94,7 +99,7 @@ func (w *messagesWriter) pump(out []byte, all bool) []byte {
 	for len(w.waiting) > 0 {
 		s := w.waiting[0]
 		if !s.open {
-			if s.kind == "tool_use" && s.name == "" && !all {
+			if s.kind == "tool_use" && s.name == "" && !all && w.held < heldLimit {
 				return out // its name is still to come
 			}
 			out = w.open(out, s)
@@ -105,6 +110,7 @@ func (w *messagesWriter) pump(out []byte, all bool) []byte {
 			return out
 		}
 		out = event(out, "content_block_stop", indexed{Type: "content_block_stop", Index: s.index})
+		s.closed, s.pending = true, nil
 		w.waiting = w.waiting[1:]
 	}
 	return out

@@ -101,6 +101,32 @@ func TestACallThatNeverEndsHoldsNoMoreThanALittle(t *testing.T) {
 	}
 }
 
+// TestWhatACallHoldsIsBounded: arguments of a tool that is never named, and those
+// that come after their block had to be closed.
+func TestWhatACallHoldsIsBounded(t *testing.T) {
+	words := strings.Repeat("x", 200_000)
+	for name, begun := range map[string][]string{
+		"no name":      nil,
+		"closed early": {`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]`, `"content":"` + strings.Repeat("x", heldLimit) + `"`, `"content":"x"`},
+	} {
+		s := NewStream(Chat, Messages, StreamOptions{})
+		feed := func(delta string) { s.Next(nil, Event{Data: []byte(piece(delta)), HasData: true}) }
+		for _, delta := range begun {
+			feed(delta)
+		}
+		for range 64 {
+			feed(`"tool_calls":[{"index":0,"id":"a","function":{"arguments":"` + words + `"}}]`)
+		}
+		kept := 0
+		for _, c := range s.translate.(*messagesWriter).calls {
+			kept += cap(c.pending)
+		}
+		if kept > 2*heldLimit {
+			t.Errorf("%s: %d KiB are kept of %d", name, kept>>10, 64*len(words)>>10)
+		}
+	}
+}
+
 func TestAnImageIsALongerLineThanAText(t *testing.T) {
 	line := "data: {\"type\":\"image_generation.partial_image\",\"b64_json\":\"" + strings.Repeat("A", 3<<20) + "\"}\n\n"
 	if got := follow(t, Images, Images, StreamOptions{}, strings.NewReader(line)); got.Out != line {
