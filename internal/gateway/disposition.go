@@ -15,8 +15,9 @@ type disposition struct {
 
 // A parameter is a token and its value (RFC 2183). The extended syntax of RFC
 // 2231 (name*, name*0) is none: some read it and others what stands beside it,
-// and RFC 7578 keeps it out of forms. Nor are escapes in a quoted value.
-var parameter = regexp.MustCompile(`^[ \t]*;[ \t]*([\w.+!#$%&'^|~\x60-]+)=(?:"([^"\\]*)"|([^\s;,="\\]+))`)
+// and RFC 7578 keeps it out of forms. Nor are escapes in a quoted value. filename*
+// alone is passed over: .NET sends it beside filename.
+var parameter = regexp.MustCompile(`^[ \t]*;[ \t]*([\w.+!#$%&'^|~\x60-]+\*?)=(?:"([^"\\]*)"|([^\s;,="\\]+))`)
 
 var errDisposition = errors.New("a part has no name, or one that can be read in two ways")
 
@@ -35,6 +36,9 @@ func readDisposition(headers []string) (d disposition, err error) {
 		}
 		name := strings.ToLower(m[1])
 		if _, twice := seen[name]; twice || !plainName(m[2]+m[3]) {
+			return d, errDisposition
+		}
+		if strings.HasSuffix(name, "*") && name != "filename*" {
 			return d, errDisposition
 		}
 		seen[name] = m[2] + m[3]

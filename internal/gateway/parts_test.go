@@ -23,7 +23,7 @@ func TestAPartHasOneName(t *testing.T) {
 	const head = "Content-Disposition: form-data; "
 	for _, smuggled := range []string{
 		head + `name="model"; name*=UTF-8''note`, head + `name*=UTF-8''note; name="model"`, head + `name*0="no"; name*1="te"; name="model"`,
-		head + `name="note"; name="model"`, head + `name="note"; NAME="model"`, head + `name="note"; filename*=UTF-8''a`,
+		head + `name="note"; name="model"`, head + `name="note"; NAME="model"`, head + `name="note"; name*=UTF-8''model`,
 		head + `name="model\""`, head + `name="mo\del"`, head + `name=" model"`, head + `name="model "`, head + "name=\"model\x00\"", head + "name=\"model\u0085\"", head + "name=\"model\xff\"",
 		head + `name="model[]"`, head + `name="MODEL[0]"`, head + `name="stream[]"`, head + `name="file[]"; filename="b.wav"`,
 		head + `name=""`, head + `filename="a.wav"`, head + `name="note`, head + `name=a b`, "Content-Disposition: attachment; name=\"model\"", "X-Other: 1",
@@ -41,6 +41,7 @@ func TestAPartIsSaidAnew(t *testing.T) {
 	for was, want := range map[string]string{
 		"content-disposition: Form-Data ;name=note ; FileName=a.wav;":                           `Content-Disposition: form-data; name="note"; filename="a.wav"`,
 		"Content-Disposition: form-data; filename=\"größe; x=1.wav\"; name=\"file\"; size=9":    `Content-Disposition: form-data; name="file"; filename="größe; x=1.wav"`,
+		`Content-Disposition: form-data; name=file; filename=a.wav; filename*=utf-8''a.wav`:     `Content-Disposition: form-data; name="file"; filename="a.wav"`,
 		"Content-Disposition: form-data; name=\"note\"; filename=\"\"":                          `Content-Disposition: form-data; name="note"`,
 		"Content-Disposition: form-data; name=\"timestamp_granularities[]\"":                    `Content-Disposition: form-data; name="timestamp_granularities[]"`,
 		"Content-Disposition: form-data; name=\"f\"; filename=\"a\"\r\nContent-Type: audio/wav": "Content-Disposition: form-data; name=\"f\"; filename=\"a\"\r\nContent-Type: audio/wav",
