@@ -161,3 +161,19 @@ func TestAReservationThatNobodyWasToldOfIsGivenBackAfterItRanOut(t *testing.T) {
 		t.Fatalf("the cap holds %d, the books 70", m.day())
 	}
 }
+
+func TestACorrectionThatIsOnItsWayToTheBooksIsNotWrittenTwice(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	d := m.admit(m.call(true))
+	m.clock.advance(90 * time.Second)
+	m.meter.Sweep() // it expired
+	m.drain()
+	r := Result{Outcome: OK, Tokens: used}
+	_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, r)
+	must(t, err)
+	next := m.killed(t) // the correction is in the spool only
+	if _, err := next.Settle(t.Context(), m.tenant, d.Reservation.ID, r); !fault.Is(err, fault.Unavailable) || fault.Of(err).Code != "reservation_pending" {
+		t.Fatalf("the same settlement, while the first is on its way: %v", err)
+	}
+}

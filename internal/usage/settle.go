@@ -315,10 +315,19 @@ func (m *Meter) recalled(ctx context.Context, tenant, call uuid.UUID) (*metered,
 		return c, nil
 	case !fault.Is(err, fault.NotFound):
 		return nil, err
+	case m.endedBefore(correctionID(e.ID)): // in the spool, and not in the books yet
+		return nil, beingStored()
 	case e.Unsettled == nil || !m.now().Before(e.Unsettled.Reservation.ExpiresAt.Add(limits.MaxTTL+time.Hour)):
 		return nil, fault.New(fault.Conflict, "reservation_expired", "This reservation expired too long ago to be settled.")
 	}
 	return m.recall(ctx, c)
+}
+
+// endedBefore tells whether an earlier life of this process wrote an event.
+func (m *Meter) endedBefore(event uuid.UUID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tail[event]
 }
 
 // recall makes an expired reservation of an earlier life known again, to the
