@@ -73,29 +73,18 @@ func (call *call) counters(list []candidate) (asked []candidate, counter bool) {
 	return asked, len(asked) < len(list)
 }
 
-// lookAgain takes over what became of provider keys while the call may have
-// waited.
+// lookAgain drops provider keys that were removed, switched off or refused while
+// the call may have waited. What cools is another matter: a call that tries such
+// a key was sent to it on purpose.
 func (x *exchange) lookAgain() {
 	fresh, _, err := x.s.usable(x.k, x.call)
 	if err != nil {
 		fresh = nil // none is left
 	}
-	is := func(c candidate) func(candidate) bool {
-		return func(o candidate) bool { return o.Key.ID == c.Key.ID && o.model == c.model }
+	gone := func(c candidate) bool {
+		return !slices.ContainsFunc(fresh, func(o candidate) bool { return o.Key.ID == c.Key.ID && o.model == c.model })
 	}
-	now := x.s.Now()
-	known := func(c candidate) bool {
-		_, cools := x.s.health.of(c.Key, c.model).Cools(c.model, now)
-		return !cools && slices.ContainsFunc(fresh, is(c))
-	}
-	x.withdrawn = !known(x.at)
-	var left []candidate
-	for _, c := range x.left {
-		if known(c) {
-			left = append(left, c)
-		}
-	}
-	x.left = left
+	x.withdrawn, x.left = gone(x.at), slices.DeleteFunc(x.left, gone)
 }
 
 // known is what is known of the calls of a caller to a candidate.
