@@ -4,101 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
-	"weir/internal/billing"
-	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/money"
 	"weir/internal/usage"
 )
-
-// serve answers a call of any form.
-func (s *Server) serve(f *form) func(*caller) error {
-	return func(k *caller) error {
-		call, err := parse(k.echo, f)
-		k.model = call.model
-		if err != nil {
-			return err
-		}
-		to, err := s.routesFor(k, call)
-		if err != nil {
-			return err
-		}
-		if to.free, err = call.prepare(to.free); err != nil {
-			return err
-		}
-		first := to.free[0]
-		asked, counter := call.counters(to.free)
-		estimate, guess := call.estimate(k.limits(), s.known(k, first))
-		if k.contract.Version.CapOutput {
-			estimate.Tokens.Output = call.capOutput(estimate.Tokens.Output)
-		}
-		d, err := s.admit(k, usage.Call{
-			RequestID: k.requestUUID(), Tenant: k.who.Tenant.ID, Zones: k.contract.Tenant.Zones, Customer: k.who.Key.Customer,
-			Subscription: k.contract.Subscription, PlanVersion: k.contract.Version.ID, Key: k.who.Key.ID, Counter: k.who.Key.Counter,
-			Kind: f.kind, Model: call.model, Stream: call.stream, EndUser: call.endUser, Tags: call.tags,
-			Test:     first.Endpoint.Provider.Practice,
-			Currency: k.contract.Version.Currency, Rates: billing.RatesFor(k.contract.Version.Prices, call.model),
-			Plan: k.who.Plan(k.contract), Candidates: candidates(asked), Estimate: estimate, Guess: guess, TTL: heldFor,
-		})
-		if err != nil {
-			return err
-		}
-		k.states = d.States
-		if !d.Admitted {
-			return &refused{d, call.model}
-		}
-		s.budgets.called(k.who.Tenant.ID, d.At)
-		x := &exchange{s: s, k: k, call: call, all: to.all, left: asked, counter: counter, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At}
-		if len(asked) == 0 {
-			defer x.abandon()
-			return x.count(first.model)
-		}
-		x.take(d)
-		if k.mayWait() {
-			x.lookAgain()
-		}
-		return x.run()
-	}
-}
-
-// counters parts those that count tokens themselves from others, for which they
-// are counted here. Of every other call all are asked.
-func (call *call) counters(list []candidate) (asked []candidate, counter bool) {
-	asked = slices.DeleteFunc(slices.Clone(list), call.counts)
-	return asked, len(asked) < len(list)
-}
-
-// lookAgain drops provider keys that were removed, switched off or refused while
-// the call may have waited. What cools is another matter: a call that tries such
-// a key was sent to it on purpose.
-func (x *exchange) lookAgain() {
-	fresh, _, err := x.s.usable(x.k, x.call)
-	if err != nil {
-		fresh = nil // none is left
-	}
-	gone := func(c candidate) bool {
-		return !slices.ContainsFunc(fresh, func(o candidate) bool { return o.Key.ID == c.Key.ID && o.model == c.model })
-	}
-	x.withdrawn, x.left = gone(x.at), slices.DeleteFunc(x.left, gone)
-}
-
-// known is what is known of the calls of a caller to a candidate.
-func (s *Server) known(k *caller, c candidate) (out known) {
-	out.p95, out.factor, _ = s.Estimates.Of(k.who.Tenant.ID, k.who.Key.Counter, k.model)
-	if k.contract.Version.CapOutput {
-		out.p95 = 0 // answers that end where they usually do would never show that they have become longer
-	}
-	if book, err := s.Directory.Book(k.ctx, k.who.Tenant.ID); err == nil {
-		m, _ := book.Model(c.Vendor.Slug, c.model, s.Now())
-		out.usual, out.most = m.DefaultOutput, m.MaxOutput
-	}
-	return out
-}
 
 // exchange is one admitted call with its providers, one after the other. It
 // belongs to one goroutine.
@@ -239,53 +152,6 @@ func (x *exchange) move(f *failure, next []candidate) (limits.Decision, bool) {
 	return d, true
 }
 
-// give ends a call that nobody served, and says what its client is told.
-func (x *exchange) give(failures []*failure) error {
-	last := failures[len(failures)-1]
-	if last.unsent || x.try != nil && !x.at.Vendor.FailuresCount && last.outcome != usage.Aborted && last.outcome != usage.ClientError {
-		x.move(last, nil)
-	}
-	x.settle(usage.Result{Outcome: last.outcome, Tokens: last.tokens, Estimated: last.estimated})
-	return x.told(failures)
-}
-
-// told is what a client is told: of limits of providers before other failures,
-// that its call is too large only where it was everywhere, and that keys are
-// refused, or a model is unknown, only where no key rests or is full.
-func (x *exchange) told(failures []*failure) error {
-	last := failures[len(failures)-1]
-	if last.next == never {
-		return last.err
-	}
-	large := false
-	for _, f := range failures {
-		if large = large || f.err == errTooLargeThere; f.outcome == usage.ProviderLimited && f.err != errTooLargeThere { //nolint:errorlint // the one
-			return x.s.capacity(x.all, x.call.model)
-		}
-	}
-	if i := slices.IndexFunc(failures, func(f *failure) bool { return f.next == otherProvider }); i >= 0 {
-		return failures[i].err
-	}
-	switch {
-	case large:
-		return errTooLargeThere
-	case x.full || x.resting():
-		return x.s.capacity(x.all, x.call.model)
-	}
-	return last.err
-}
-
-// resting tells whether a key that its provider accepts was not tried because it
-// rests.
-func (x *exchange) resting() bool {
-	now := x.s.Now()
-	return slices.ContainsFunc(x.all, func(c candidate) bool {
-		b, cools := x.s.health.of(c.Key, c.model).Cools(c.model, now)
-		tried := slices.ContainsFunc(x.tried, func(t candidate) bool { return t.Key.ID == c.Key.ID && t.model == c.model })
-		return cools && !tried && b.Source != limits.BenchAuth && b.Source != limits.BenchCredit
-	})
-}
-
 // attempted is the attempt that runs, as it ended.
 func (x *exchange) attempted(o usage.Outcome, t limits.Tokens) usage.Attempt {
 	a := usage.Attempt{
@@ -364,42 +230,3 @@ func (k *caller) shown(after []limits.State) []limits.State {
 // abandon gives the tokens back when the handler ends without an outcome, as
 // in a panic.
 func (x *exchange) abandon() { x.settle(usage.Result{Outcome: usage.ProviderError}) }
-
-// heldFor is how long a reservation lives by itself; a call that runs on extends
-// it every beat, so that one whose process died is free again soon.
-const (
-	heldFor = 2 * time.Minute
-	beatAt  = 30 * time.Second
-)
-
-// beat keeps the reservation of a running call alive until the returned stop.
-func (s *Server) beat(x *exchange) (stop func()) {
-	b := &pulse{s: s, x: x}
-	b.timer.Store(time.AfterFunc(beatAt, b.beat))
-	return b.stop
-}
-
-// pulse is what keeps one call's reservation alive.
-type pulse struct {
-	s     *Server
-	x     *exchange
-	timer atomic.Pointer[time.Timer]
-	over  atomic.Bool
-}
-
-func (b *pulse) beat() {
-	ctx, cancel := context.WithTimeout(context.Background(), beatAt)
-	defer cancel()
-	_, err := b.s.Meter.Extend(ctx, b.x.k.who.Tenant.ID, b.x.reservation, b.s.Now().Add(heldFor))
-	if err != nil && !b.over.Load() && !fault.Is(err, fault.Conflict) {
-		b.s.Log.WarnContext(ctx, "reservation not extended", "request_id", b.x.k.requestID(), "error", err)
-	}
-	if !b.over.Load() {
-		b.timer.Store(time.AfterFunc(beatAt, b.beat))
-	}
-}
-
-func (b *pulse) stop() {
-	b.over.Store(true)
-	b.timer.Load().Stop()
-}
