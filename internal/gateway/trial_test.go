@@ -20,6 +20,7 @@ func TestAKeyThatCoolsByAGuessIsTriedNowAndThen(t *testing.T) {
 	t.Run("where it is the only one, by one call a second", func(t *testing.T) { onlyKey(t, s) })
 	t.Run("never while the provider said how long", func(t *testing.T) { statedKey(t, s) })
 	t.Run("once half is over, where another has said so", func(t *testing.T) { halfOver(t, s) })
+	t.Run("by a call that may wait too", func(t *testing.T) { mayWait(t, s) })
 	t.Run("not while another is well", func(t *testing.T) { anotherIsWell(t, s) })
 }
 
@@ -115,6 +116,28 @@ func onlyKey(t *testing.T, s *stack.Stack) {
 	if list := cooldowns(t, s, w, w.ProviderKey); len(list) != 0 {
 		t.Errorf("a success left %v", list)
 	}
+}
+
+func mayWait(t *testing.T, s *stack.Stack) {
+	t.Parallel()
+	up := upstreamtest.New(t)
+	w := plenty(t, s, up)
+	up.Next(guessed)
+	capacity(t, ask(t, s, w), 1, 5)
+	rests(t, s, w, w.ProviderKey, 0)
+	stack.Eventually(t, 20*time.Second, func() string { // an hour early
+		a := <-patient(t.Context(), t, s, w.Key, "one", "100")
+		if a.Status != 200 && chats(up) > 1 {
+			t.Errorf("it was called, and the client got %s", a)
+		}
+		if a.Status == 502 {
+			t.Errorf("the trial was turned away: %s", a)
+		}
+		if a.Status != 200 {
+			return a.String()
+		}
+		return ""
+	})
 }
 
 func statedKey(t *testing.T, s *stack.Stack) {
