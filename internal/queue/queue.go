@@ -19,7 +19,7 @@ type Options struct {
 	Password  string
 	CredsFile string // a NATS credentials file, instead of user and password
 
-	StreamBytes int64 // the most that waits on the server's disk; 0: 4 GiB
+	StreamBytes int64 // the most that waits on the server's disk, where it has that much; 0: 4 GiB
 	Replicas    int   // copies of the stream in a cluster; 0: 1
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"weir/internal/fault"
@@ -160,6 +162,38 @@ func TestFullStreamRefusesAndDropsNothing(t *testing.T) {
 	consuming(t, c, func(int, queue.Message) error { return nil })
 	publish(t, c, big(taken))
 	eventually(t, "all are done", empty(t, c, queue.Subject(0)))
+}
+
+// TestAServerWithLittleRoomPassesOnWhatWorkersTake: the stream is smaller there,
+// and as large as it should be when there is room again.
+func TestAServerWithLittleRoomPassesOnWhatWorkersTake(t *testing.T) {
+	t.Parallel()
+	s := queuetest.NewStopped(t)
+	s.Disk = 100 << 20
+	s.Start()
+	c := s.Connect()
+	consuming(t, c, func(int, queue.Message) error { return nil })
+	publish(t, c, message(1))
+	eventually(t, "it is done", empty(t, c, queue.Subject(1)))
+	s.Stop()
+	s.Disk = 8 << 30
+	s.Start()
+	publish(t, c, message(2))
+	if err := c.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, err := js.Stream(t.Context(), "USAGE"); err != nil || is.CachedInfo().Config.MaxBytes != 1<<30 {
+		t.Fatalf("%+v %v", is, err)
+	}
 }
 
 func TestBothEndsFindAServerThatComesAndGoes(t *testing.T) {

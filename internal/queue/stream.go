@@ -18,7 +18,14 @@ const (
 	MaxBody = 768 << 10
 
 	maxMessage      = 1 << 20
+	leastBytes      = 64 << 20
 	duplicateWindow = 2 * time.Minute
+)
+
+// What the server answers when a stream may grow beyond its disk or its account.
+const (
+	insufficientResources jetstream.ErrorCode = 10023
+	storageExceeded       jetstream.ErrorCode = 10047
 )
 
 // Subject is where the events of a shard go.
@@ -46,14 +53,38 @@ func (c *Conn) EnsureStream(ctx context.Context) error {
 	s, err := c.js.Stream(ctx, stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		_, err = c.js.CreateStream(ctx, want) // one that was made meanwhile is as good
+		err = fitting(want, leastBytes, func(w jetstream.StreamConfig) error {
+			_, err := c.js.CreateStream(ctx, w) // one that was made meanwhile is as good
+			return err
+		})
 	case err == nil && differs(s.CachedInfo().Config, want):
-		_, err = c.js.UpdateStream(ctx, want)
+		err = fitting(want, min(want.MaxBytes, s.CachedInfo().Config.MaxBytes), func(w jetstream.StreamConfig) error {
+			_, err := c.js.UpdateStream(ctx, w)
+			return err
+		})
 	}
 	if err != nil {
 		return unavailable(err)
 	}
 	return nil
+}
+
+// fitting asks for the stream, and where the server has not that much room, for
+// half of it, and so on, down to least: a server whose disk is nearly full still
+// passes on what workers take. The next call of EnsureStream asks for all again.
+func fitting(want jetstream.StreamConfig, least int64, ask func(jetstream.StreamConfig) error) error {
+	for {
+		err := ask(want)
+		if !noRoom(err) || want.MaxBytes <= least {
+			return err
+		}
+		want.MaxBytes = max(want.MaxBytes/2, least)
+	}
+}
+
+func noRoom(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == storageExceeded || api.ErrorCode == insufficientResources)
 }
 
 // differs tells whether a stream is not as it must be. An update that changes

@@ -18,7 +18,8 @@ import (
 // Server is one NATS server on a port of its own, with its store in a directory
 // of the test. It can be stopped and started again on the same port and store.
 type Server struct {
-	URL string
+	URL  string
+	Disk int64 // what streams may hold; set before Start
 
 	t    testing.TB
 	dir  string
@@ -38,7 +39,7 @@ func New(t testing.TB) *Server {
 func NewStopped(t testing.TB) *Server {
 	t.Helper()
 	port := freePort(t)
-	s := &Server{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: port, URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
+	s := &Server{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: port, Disk: 8 << 30, URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -62,7 +63,7 @@ func (s *Server) Start() {
 	s.t.Helper()
 	srv, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir,
-		NoSigs: true, NoLog: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 8 << 30,
+		NoSigs: true, NoLog: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: s.Disk,
 	})
 	if err != nil {
 		s.t.Fatal(err)
