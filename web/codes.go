@@ -69,6 +69,7 @@ var codeGroups = []codeGroup{
 		{"unsupported_for_model", "400", "The provider of this model does not serve this route.", "Use a model that does; GET /v1/models lists what there is."},
 		{"unsupported_parameter", "400", "The gateway does not pass this on: it would choose where a call goes, or the model's provider cannot say it.", "Leave out what the message names."},
 		{"request_not_found", "404", "No call has this request id.", "Take the id from the answer's x-request-id; a call shows a few seconds after its end."},
+		{"request_counted", "404", "The call was refused in a storm: in its second so many were refused that most were only counted, by several keys or limits.", "Look at the requests of that second."},
 		{"event_not_found", "404", "No event has this id.", "Check the id."},
 		{"reservation_not_found", "404", "No reservation has this id.", "Check the id; reservations are forgotten some time after they end."},
 		{"secret_required", "422", "The key's address would change, and a secret is only ever sent to the address that it was given for.", "Send the secret again, with the new base URL."},

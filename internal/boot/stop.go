@@ -70,7 +70,7 @@ func (a *API) closeSpool() {
 	}
 	var snapshot []byte
 	if a.engine != nil {
-		a.meter.Sweep()
+		a.meter.Close()
 	}
 	if a.memory != nil {
 		snapshot, _ = a.memory.Snapshot() // without it the next life reads what was kept last

@@ -50,9 +50,17 @@ func (m *Meter) Sweep() {
 	for _, e := range waiting {
 		m.finish(e)
 	}
+	m.settleStorms(false)
 	if m.shared != nil {
 		m.checkOthers(now)
 	}
+}
+
+// Close is the last round: what was counted and not written is written now. No
+// call may be admitted any more.
+func (m *Meter) Close() {
+	m.Sweep()
+	m.settleStorms(true)
 }
 
 // lapsed is a reservation that ran out, and that this process does not know.

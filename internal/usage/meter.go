@@ -37,6 +37,7 @@ type Meter struct {
 	past    pastEvents
 	log     *slog.Logger
 	now     func() time.Time
+	storms  storms
 
 	mu      sync.Mutex
 	calls   map[uuid.UUID]*metered
@@ -102,7 +103,7 @@ const maxBacklog = 10_000
 
 // Admit decides a call. Where the decision is to admit, the call's admission is
 // in the spool when Admit returns, and Settle or Cancel must follow. A refusal
-// is recorded as an event and is no error. An error (limiter_unavailable,
+// is recorded as an event, in a storm as part of one, and is no error. An error (limiter_unavailable,
 // metering_unavailable, invalid counts) left every ledger as it was.
 func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 	if err := m.room(); err != nil {
@@ -123,7 +124,7 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 		return m.admittedBefore(d)
 	}
 	if !d.Admitted {
-		m.finish(c.refused(d))
+		m.refuse(c.refused(d))
 		return d, nil
 	}
 	a := Admission{Event: c.draft(d), Reservation: d.Reservation, Rates: c.Rates, Decision: c.Decision}

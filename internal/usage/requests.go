@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,9 +73,12 @@ func (q *RequestFilter) fill(now time.Time) {
 	q.Limit = min(max(q.Limit, 1), 1000)
 }
 
-// RequestByID is the call of a request, and the corrections of it. NotFound
-// (request_not_found) for an id that is unknown, another tenant's, or whose
-// event is not committed yet.
+// RequestByID is the call of a request, and the corrections of it; for one that
+// was refused in a storm, the event that stands for it and others, if there is
+// just one that can. NotFound (request_not_found) for an id that is unknown,
+// another tenant's, or whose event is not committed yet; NotFound
+// (request_counted) where several keys or limits were refused in storms of that
+// second.
 func (r *Reports) RequestByID(ctx context.Context, tenant, request uuid.UUID) (Event, []Event, error) {
 	minted := id.Time(request)
 	events, err := r.events(ctx, tenant, `request_id = $2 and day_utc between $3::timestamptz::date - 1 and $3::timestamptz::date + 1`, request, minted)
@@ -82,9 +86,30 @@ func (r *Reports) RequestByID(ctx context.Context, tenant, request uuid.UUID) (E
 		return Event{}, nil, err
 	}
 	if len(events) == 0 {
-		return Event{}, nil, fault.New(fault.NotFound, "request_not_found", "There is no such request.")
+		e, err := r.countedWith(ctx, tenant, minted)
+		return e, nil, err
 	}
 	return events[0], events[1:], nil
+}
+
+// countedWith is the one event of a storm that a request of that instant can be
+// part of: request ids say when a call came, to the millisecond.
+func (r *Reports) countedWith(ctx context.Context, tenant uuid.UUID, came time.Time) (Event, error) {
+	storms, err := r.events(ctx, tenant, `refused > 1 and day_utc between $3::timestamptz::date - 1 and $3::timestamptz::date + 1
+		and started_at between $3::timestamptz - interval '1 second' and $3::timestamptz + interval '1 second' and ended_at >= $3 and $2::uuid is not null`, uuid.Nil, came)
+	within := slices.DeleteFunc(slices.Clone(storms), func(e Event) bool { return e.StartedAt.After(came.Add(time.Millisecond)) })
+	if len(within) > 0 {
+		storms = within // the others came for calls that waited a while before they were refused
+	}
+	switch {
+	case err != nil:
+		return Event{}, err
+	case len(storms) == 0:
+		return Event{}, fault.New(fault.NotFound, "request_not_found", "There is no such request.")
+	case len(storms) > 1:
+		return Event{}, fault.Newf(fault.NotFound, "request_counted", "This call is not kept on its own: in its second so many were refused that most were only counted, by %d limits or keys. Look at the requests of %s UTC.", len(storms), came.UTC().Format(time.DateTime))
+	}
+	return storms[0], nil
 }
 
 // EventByID is one event. NotFound (event_not_found) as for RequestByID.
