@@ -33,7 +33,6 @@ import (
 type API struct {
 	cfg   config.API
 	log   *slog.Logger
-	now   func() time.Time
 	ready atomic.Pointer[http.Handler]
 	ended atomic.Bool
 
@@ -60,6 +59,8 @@ type API struct {
 	first     *auth.First
 	firstLink string // "" once it is known that somebody is here
 
+	// Now is the clock; another than the machine's is set before Run.
+	Now func() time.Time
 	// Outbox, when set, takes all mail, and the browser shows it: development.
 	Outbox *notify.Outbox
 	// OnReady, when set, is called once everything is answered.
@@ -74,7 +75,7 @@ type engine interface {
 
 // NewAPI checks the configuration; nothing is started yet.
 func NewAPI(cfg config.API, log *slog.Logger) *API {
-	return &API{cfg: cfg, log: log, now: time.Now}
+	return &API{cfg: cfg, log: log, Now: time.Now}
 }
 
 // Run serves on l until ctx ends, then stops in order: not ready, a pause in

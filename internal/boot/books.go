@@ -14,7 +14,7 @@ import (
 // and ends what an earlier life left open.
 func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	host, _ := os.Hostname()
-	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.now, Log: a.log})
+	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.Now, Log: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 	for _, d := range rec.Damage {
 		a.log.Error("spool damaged", "file", d.File, "offset", d.Offset, "reason", d.Reason, "kept", d.Kept)
 	}
-	started := a.now()
+	started := a.Now()
 	books := usage.NewBooks(a.db, spool.Instance(), rec.Tail)
 	if err := a.openEngine(books, rec, started); err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 		return nil, err
 	}
 	books.Left(ended)
-	reports := usage.NewReports(a.db, a.now)
-	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.now)
+	reports := usage.NewReports(a.db, a.Now)
+	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.Now)
 	a.meter.Recovered(slices.Concat(rec.Tail, ended))
 	if len(ended)+len(alive) > 0 {
 		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
@@ -45,7 +45,7 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 func (a *API) openEngine(books *usage.Books, rec usage.Recovery, started time.Time) (err error) {
 	if a.cfg.RedisURL == "" {
 		a.memory = limits.NewMemory(limits.MemoryOptions{
-			Now: a.now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
+			Now: a.Now, Books: books, Started: started, Unclean: !rec.Fresh && len(rec.Snapshot) == 0, LastAlive: rec.LastAlive, Snapshot: rec.Snapshot, Journal: rec.Journal,
 		})
 		a.engine = a.memory
 		return nil

@@ -25,7 +25,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	for _, k := range app {
 		secrets = append(secrets, auth.Secret{ID: k.Name, Bytes: k.Bytes})
 	}
-	tokens, err := auth.NewTokenKeys(secrets, a.cfg.PublicURL, a.now)
+	tokens, err := auth.NewTokenKeys(secrets, a.cfg.PublicURL, a.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -34,39 +34,39 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	client := catalogue.NewClient(a.guard)
-	tenantService := tenants.New(a.db, ring, a.guard, client, a.now)
+	tenantService := tenants.New(a.db, ring, a.guard, client, a.Now)
 	a.tenants = tenantService
-	billingService := billing.New(a.db, a.now)
-	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.now)
-	a.used = auth.NewLastUsed(tenantService, a.log, a.now)
+	billingService := billing.New(a.db, a.Now)
+	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.Now)
+	a.used = auth.NewLastUsed(tenantService, a.log, a.Now)
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
 	book := catalogue.New(a.db, tenants.Audit)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.now,
+		Limits: a.engine, Reports: reports, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	sessions := auth.NewSessions(a.db, a.now)
-	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.now)
+	sessions := auth.NewSessions(a.db, a.Now)
+	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.Now)
 	first, token := auth.NewFirst(accounts)
 	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	rest.Mount(e)
-	a.estimates = usage.NewEstimates(a.db, a.log, a.now)
+	a.estimates = usage.NewEstimates(a.db, a.log, a.Now)
 	gateway.New(gateway.Deps{
 		Halt: halted, Log: a.log, Directory: a.directory, Tenants: tenantService, Used: a.used, Client: client, Meter: a.meter, Spool: a.spool, Limits: a.engine,
-		Estimates: a.estimates, Timeouts: gateway.DefaultTimeouts, Now: a.now,
+		Estimates: a.estimates, Timeouts: gateway.DefaultTimeouts, Now: a.Now,
 	}).Mount(e)
 	pages.Mount(e)
 	a.endPages = pages.End

@@ -56,13 +56,14 @@ func (x *exchange) whole(resp *http.Response) *failure {
 		}
 	}
 	got := wire.ReadAnswer(x.at.in, body)
-	if !got.Valid {
+	if !got.Valid || got.Empty {
 		return x.invalid(nil)
 	}
 	if present(got.Error) {
 		return x.inside(resp.Header, body)
 	}
 	r := x.result(got)
+	x.took = func() usage.Result { return r }
 	out, err := x.call.answer(x.at.in, body, x.k, r.Tokens, x.s.Now())
 	if err != nil {
 		return x.invalid(err)

@@ -49,13 +49,13 @@ type try struct {
 func (x *exchange) attempt() *failure {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.k.ctx))
 	defer cancel(nil)
-	x.try = &try{sent: x.s.Now().UTC().Truncate(time.Microsecond), ctx: ctx, watch: watch(cancel, x.s.Timeouts.from(x.began, x.s.Now()))}
+	x.try = &try{sent: x.s.Now().UTC().Truncate(time.Microsecond), ctx: ctx, watch: watch(cancel, x.s.Timeouts.from(x.since, x.s.Now()))}
 	defer x.try.watch.stop()
 	defer context.AfterFunc(x.k.ctx, x.try.watch.clientLeft)()
 	defer context.AfterFunc(x.s.Halt, func() { cancel(errHalted) })()
 	body, header, err := x.call.forward(x.at)
-	if err != nil {
-		return &failure{err: err, outcome: usage.ClientError, next: never}
+	if err != nil { // others may be told what this one cannot
+		return &failure{err: err, outcome: usage.ClientError, next: otherKey, unsent: true}
 	}
 	resp, err := x.s.Client.Do(ctx, x.at.Endpoint, http.MethodPost, formAt(x.at.in).path, header, newBody(body))
 	if err != nil {
@@ -81,11 +81,11 @@ func (x *exchange) attempt() *failure {
 // or the provider failed.
 func (x *exchange) lost(err error) *failure {
 	if x.k.ctx.Err() != nil {
-		return &failure{err: x.k.ctx.Err(), outcome: usage.Aborted, tokens: x.call.tokens(limits.Tokens{Input: x.estimate.Tokens.Input}), estimated: "client_gone"}
+		return &failure{err: x.k.ctx.Err(), outcome: usage.Aborted, tokens: x.prompt(), estimated: "client_gone"}
 	}
 	cause := context.Cause(x.try.ctx)
 	if errors.Is(cause, errHalted) {
-		return &failure{err: halted(), outcome: usage.Aborted}
+		return &failure{err: halted(), outcome: usage.Aborted, tokens: x.prompt(), estimated: "server_stopping"}
 	}
 	x.failed(0, nil, nil)
 	var late *timeoutError
@@ -93,6 +93,12 @@ func (x *exchange) lost(err error) *failure {
 		err = outbound.Fault(context.DeadlineExceeded)
 	}
 	return &failure{err: err, outcome: usage.ProviderError, next: otherProvider}
+}
+
+// prompt is what a call takes that its provider has and whose answer nobody waits
+// for.
+func (x *exchange) prompt() limits.Tokens {
+	return x.call.tokens(limits.Tokens{Input: x.estimate.Tokens.Input})
 }
 
 func halted() error {

@@ -25,7 +25,8 @@ type exchange struct {
 	probe       bool        // at cools, and the call finds out whether it still has to
 	reservation uuid.UUID
 	estimate    limits.Cost
-	began       time.Time // admitted
+	began       time.Time // admitted, by the clock of the limits: what the books say
+	since       time.Time // admitted, by this process's clock: what bounds its time
 	counter     bool      // one that is left counts no tokens: they are counted here
 	withdrawn   bool      // at is none any more: it was removed while the call waited
 	full        bool      // some candidate had no room
@@ -33,6 +34,7 @@ type exchange struct {
 	retries     int // of them, after a provider failed
 	settled     bool
 	try         *try
+	took        func() usage.Result // what the answer that runs took so far; nil: there is none
 }
 
 // run sends the call to one candidate after the other until one serves it, and
@@ -70,7 +72,7 @@ func (x *exchange) next() *failure {
 // moveOn takes the call to the next candidate that may be tried and that has
 // room.
 func (x *exchange) moveOn(f *failure) bool {
-	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.lastBegan().Sub(x.began) > x.s.Timeouts.Again {
+	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.lastBegan().Sub(x.since) > x.s.Timeouts.Again {
 		return false
 	}
 	next := x.following(f)
@@ -88,7 +90,7 @@ func (x *exchange) moveOn(f *failure) bool {
 		x.full = x.full || ok
 		return false
 	}
-	x.left, x.probe = next, false
+	x.left, x.probe, x.took = next, false, nil
 	x.take(d)
 	return true
 }
@@ -97,7 +99,7 @@ func (x *exchange) moveOn(f *failure) bool {
 // the time in which another may be asked.
 func (x *exchange) lastBegan() time.Time {
 	if x.try == nil {
-		return x.began
+		return x.since
 	}
 	return x.try.sent
 }
@@ -134,7 +136,7 @@ func (x *exchange) take(d limits.Decision) {
 	x.tried = append(x.tried, x.at)
 	key := x.at.Key.ID
 	x.left = slices.DeleteFunc(slices.Clone(x.left), func(c candidate) bool { return c.Key.ID == key && c.model == x.at.model })
-	x.s.headroom.note(key, x.at.model, d.States, d.At)
+	x.s.headroom.note(key, x.at.model, d.States, x.s.Now())
 }
 
 // move notes in the books that an attempt ended, and charges the next. Where
@@ -227,6 +229,16 @@ func (k *caller) shown(after []limits.State) []limits.State {
 	return out
 }
 
-// abandon gives the tokens back when the handler ends without an outcome, as
-// in a panic.
-func (x *exchange) abandon() { x.settle(usage.Result{Outcome: usage.ProviderError}) }
+// abandon ends a call whose handler ends without an outcome, as in a panic: what
+// came of an answer is charged, the rest given back.
+func (x *exchange) abandon() {
+	if x.settled {
+		return
+	}
+	r := usage.Result{}
+	if x.took != nil {
+		r = x.took()
+	}
+	r.Outcome = usage.ProviderError
+	x.settle(r)
+}

@@ -43,8 +43,9 @@ func (s *Server) serve(f *form) func(*caller) error {
 		if !d.Admitted {
 			return &refused{d, call.model}
 		}
-		s.budgets.called(k.who.Tenant.ID, d.At)
-		x := &exchange{s: s, k: k, call: call, all: to.all, left: asked, counter: counter, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At}
+		now := s.Now()
+		s.budgets.called(k.who.Tenant.ID, now)
+		x := &exchange{s: s, k: k, call: call, all: to.all, left: asked, counter: counter, probe: to.probe, reservation: d.Reservation.ID, estimate: estimate, began: d.At, since: now}
 		if len(asked) == 0 {
 			defer x.abandon()
 			return x.count(first.model)

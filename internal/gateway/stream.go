@@ -77,6 +77,7 @@ type flow struct {
 func (x *exchange) stream(resp *http.Response) *failure {
 	now := x.s.Now()
 	f := &flow{x: x, header: resp.Header, stream: wire.NewStream(x.at.in, x.call.form.wire, x.call.streamOptions(x.k, now)), since: now, checkpoint: now}
+	x.took = func() usage.Result { return f.took(false) }
 	err := f.copy(wire.NewReader(x.at.in, x.try.watch.reader(resp.Body)))
 	body, failed := f.stream.Failed()
 	switch {
@@ -86,12 +87,12 @@ func (x *exchange) stream(resp *http.Response) *failure {
 		return nil
 	case failed:
 		return x.inside(resp.Header, body)
-	case err == nil || f.complete(err):
+	case f.complete(err):
 		f.begin()
 		f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
 		f.end(err)
 		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong):
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong):
 		return x.invalid(err)
 	}
 	return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
@@ -163,7 +164,7 @@ func (f *flow) pass() {
 // or more silence than a client should sit through.
 func (f *flow) worth() bool {
 	pieces, _ := f.stream.Streamed()
-	return pieces > 0 || f.stream.Done() || f.stream.Finished() || len(f.buffer) > heldBack ||
+	return pieces > 0 || f.stream.Begun() && f.stream.Done() || f.stream.Finished() || len(f.buffer) > heldBack ||
 		f.x.call.form.media && f.events > 0 || f.x.s.Now().Sub(f.since) > silentFor
 }
 
@@ -182,6 +183,8 @@ func (f *flow) reason(gone, complete bool) string {
 	switch {
 	case gone:
 		return "client_gone"
+	case errors.Is(context.Cause(f.x.try.ctx), errHalted):
+		return "server_stopping"
 	case !complete:
 		return "stream_cut"
 	}
@@ -211,15 +214,14 @@ func (f *flow) note() {
 // complete tells whether the stream said all that it had to.
 func (f *flow) complete(err error) bool {
 	_, failed := f.stream.Failed()
-	return !failed && (err == nil && f.stream.Done() || f.stream.Finished())
+	return !failed && f.stream.Begun() && (err == nil && f.stream.Done() || f.stream.Finished())
 }
 
-// end settles the stream and says its last word.
-func (f *flow) end(err error) {
-	body, failed := f.stream.Failed()
-	gone := f.out.gone || f.x.k.ctx.Err() != nil
-	complete := f.complete(err)
+// took is what the stream took so far, complete or not.
+func (f *flow) took(complete bool) usage.Result {
+	_, failed := f.stream.Failed()
 	pieces, _ := f.stream.Streamed()
+	gone := f.gone()
 	r := usage.Result{Outcome: usage.OK}
 	r.Tokens, r.Estimated = f.stream.Usage()
 	early := r.Estimated == "" && (!complete || !f.stream.OutputStated())
@@ -242,6 +244,16 @@ func (f *flow) end(err error) {
 	case !complete:
 		r.Outcome = usage.ProviderError
 	}
+	return r
+}
+
+func (f *flow) gone() bool { return f.out != nil && f.out.gone || f.x.k.ctx.Err() != nil }
+
+// end settles the stream and says its last word.
+func (f *flow) end(err error) {
+	body, _ := f.stream.Failed()
+	complete := f.complete(err)
+	r := f.took(complete)
 	f.x.settle(r)
 	switch r.Outcome {
 	case usage.OK:

@@ -36,6 +36,7 @@ type Answer struct {
 	Output jsontext.Value // where the answer's text stands, for an estimate
 	Model  string         // that served, as the provider names it
 	Valid  bool           // the body is what the form promises
+	Empty  bool           // it says neither what its form is there for nor what it took, nor that it failed
 }
 
 // answer is what a whole answer of any form may hold.
@@ -76,6 +77,10 @@ func ReadAnswer(f Form, body []byte) Answer {
 		out.Output = orNil(a.Output)
 	case Transcriptions:
 		out.Output = orNil(a.Text)
+	}
+	switch f {
+	case Chat, Completions, Messages, Responses:
+		out.Empty = out.Output == nil && out.Usage == nil && out.Error == nil
 	}
 	return out
 }

@@ -108,6 +108,7 @@ func (s *Stream) noteChunk(data []byte) (pass bool) {
 		}
 		return true
 	}
+	s.begun = s.begun || len(c.Choices) > 0 || c.Usage != nil || c.Groq.Usage != nil
 	var text int64
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -147,6 +148,7 @@ func (s *Stream) noteClaude(data []byte) {
 	s.usage.output = s.usage.output || present(jsontext.Value(v.Usage))
 	s.ended(0, v.Delta.Stop != "" || v.Message.Stop != "")
 	s.done = v.Type == "message_stop"
+	s.begun = s.begun || v.Type != "" && v.Type != "message_stop" && v.Type != "ping"
 	if v.Type == "error" || v.Error != nil {
 		s.failed(v.Error, data)
 	}
@@ -159,6 +161,7 @@ func (s *Stream) noteTyped(data []byte) {
 		return
 	}
 	name := string(v.Type)
+	s.begun = s.begun || name != "" || v.Usage != nil
 	if strings.HasSuffix(name, ".delta") && !strings.HasSuffix(name, "audio.delta") {
 		s.count(int64(v.Delta))
 	}

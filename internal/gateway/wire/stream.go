@@ -27,6 +27,7 @@ type Stream struct {
 	usage     statement
 	pieces    int64 // with text
 	textBytes int64
+	begun     bool           // something of an answer came
 	choices   map[place]bool // by index: whether it said why it ended
 	done      bool
 	held      []byte // the event that said so
@@ -88,6 +89,10 @@ func (s *Stream) Next(out []byte, e Event) []byte {
 // Done tells whether the event came with which the form says that a stream is
 // complete. It is held back until End.
 func (s *Stream) Done() bool { return s.done }
+
+// Begun tells whether anything of an answer came: a stream that only says that
+// it is complete is none.
+func (s *Stream) Begun() bool { return s.begun }
 
 // Finished tells whether every answer that was asked for said why it ended: a
 // stream that is then over without its last event is whole all the same.
