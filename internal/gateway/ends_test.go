@@ -22,7 +22,10 @@ func TestAClockThatDiffersFromTheLimitStoresChangesNoCall(t *testing.T) {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()
 			s := rigOf(t, rigged{env: []string{"REDIS_URL=" + redistest.Start(t).URL()}, now: func() time.Time { return time.Now().Add(skew) }}).Stack
-			w, list := inOrder(t, s, 2)
+			w, list := inOrderOf(t, s, 2, func(t *testing.T, s *stack.Stack, up *upstreamtest.Upstream) stack.World {
+				t.Helper()
+				return s.Setup(t, stack.Options{Upstream: up, Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 1000}}})
+			})
 			list[0].up.Next(upstreamtest.Fail(401, "x", "x", "No"))
 			s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, front(false))
 			words := make([]string, 50)

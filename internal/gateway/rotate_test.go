@@ -39,6 +39,11 @@ type provider struct {
 // keys, tried in this order.
 func inOrder(t *testing.T, s *stack.Stack, n int) (stack.World, []provider) {
 	t.Helper()
+	return inOrderOf(t, s, n, world)
+}
+
+func inOrderOf(t *testing.T, s *stack.Stack, n int, world func(*testing.T, *stack.Stack, *upstreamtest.Upstream) stack.World) (stack.World, []provider) {
+	t.Helper()
 	list := make([]provider, n)
 	for i := range list {
 		list[i].up = upstreamtest.New(t)
