@@ -21,6 +21,7 @@ require (
 	github.com/pressly/goose/v3 v3.30.0
 	github.com/redis/rueidis v1.0.79
 	github.com/sethvargo/go-limiter v0.7.1
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/swaggest/jsonschema-go v0.3.74
 	github.com/swaggest/openapi-go v0.2.60
 	github.com/tiktoken-go/tokenizer v0.10.0

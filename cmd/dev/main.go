@@ -80,15 +80,17 @@ func serve(ctx context.Context, dir string, stack *devstack.Stack, l net.Listene
 	common := config.Common{NATSURL: stack.NATSURL, EventKeys: secrets.EventKeys, DatabaseMax: 20}
 	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorker()
-	worker := make(chan error, 1)
+	worker, outbox := make(chan error, 1), &notify.Outbox{}
 	go func() {
-		worker <- boot.RunWorker(working, config.Worker{Common: common, DatabaseURL: stack.WorkerURL, Workers: 2}, log)
+		worker <- boot.RunWorker(working, config.Worker{
+			Common: common, DatabaseURL: stack.WorkerURL, Workers: 2, AppURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AllowLoopback: true,
+		}, outbox, log)
 	}()
 	api := boot.NewAPI(config.API{
 		Common: common, DatabaseURL: stack.AppURL, PublicURL: base, KeyRing: secrets.KeyRing, AppKeys: secrets.AppKeys,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolSync: 100 * time.Millisecond, AllowLoopback: true, SignUp: "open", DrainFor: 10 * time.Second,
 	}, log)
-	api.Outbox = &notify.Outbox{}
+	api.Outbox = outbox
 	api.OnReady = func() { announce(dir, stack, secrets, base, api.FirstVisit(), log) }
 	running, stopAPI := context.WithCancel(ctx)
 	defer stopAPI()

@@ -1,5 +1,5 @@
-// Command worker stores what happened: usage events from the queue, with their
-// rollups and cap totals, in Postgres.
+// Command worker stores what happened, usage events from the queue with their
+// rollups and cap totals, in Postgres, and tells of it: webhooks, alerts, mail.
 package main
 
 import (
@@ -30,5 +30,5 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return boot.RunWorker(ctx, cfg, logging.New(os.Stderr, cfg.LogLevel))
+	return boot.RunWorker(ctx, cfg, nil, logging.New(os.Stderr, cfg.LogLevel))
 }

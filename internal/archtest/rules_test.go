@@ -23,15 +23,16 @@ var mayImport = map[string][]string{
 	"internal/keyring":  {},
 	"internal/outbound": {},
 	"internal/queue":    {},
+	"internal/message":  {},
 	"internal/limits":   {},
 
 	"internal/catalogue":       {"internal/outbound", "internal/keyring", "internal/postgres", "internal/limits"},
 	"internal/catalogue/mimic": {},
-	"internal/tenants":         {"internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue", "internal/outbound"},
+	"internal/tenants":         {"internal/message", "internal/postgres", "internal/keyring", "internal/limits", "internal/catalogue", "internal/outbound"},
 	"internal/usage":           {"internal/postgres", "internal/queue", "internal/limits"},
-	"internal/billing":         {"internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
+	"internal/billing":         {"internal/message", "internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
-	"internal/notify":          {"internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
+	"internal/notify":          {"internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
 	"internal/verdict": {"internal/limits"},
 
@@ -66,7 +67,7 @@ const anything = "*"
 // domain is what the three surfaces share. They import none of each other.
 var domain = []string{
 	"internal/auth", "internal/billing", "internal/cache", "internal/catalogue", "internal/jsonbody", "internal/keyring",
-	"internal/limits", "internal/notify", "internal/outbound", "internal/tenants", "internal/usage", "internal/verdict",
+	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/tenants", "internal/usage", "internal/verdict",
 }
 
 // walls say where a library may be imported; nowhere else. Tests are free.
@@ -86,7 +87,7 @@ var walls = map[string][]string{
 	"github.com/klauspost/compress":   {"web"},
 	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
 	"github.com/jackc/pgx": {
-		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/notify",
+		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/message", "internal/notify",
 		"internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
 	},
 }
@@ -113,9 +114,9 @@ var callWalls = []struct {
 	},
 }
 
-// revealing is where a secret becomes plain text: the keyring that seals it and
-// the client that puts it on a request to its provider.
-var revealing = []string{"internal/keyring", "internal/catalogue/client.go"}
+// revealing is where a secret becomes plain text: the keyring that seals it, the
+// client that puts it on a request to its provider, and what signs webhooks.
+var revealing = []string{"internal/keyring", "internal/catalogue/client.go", "internal/notify/sign.go"}
 
 // practiceClient reaches the practice provider, which is a function call away
 // and not on any network.

@@ -51,7 +51,8 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 		return nil, err
 	}
 	sessions := auth.NewSessions(a.db, a.Now)
-	accounts := auth.NewAccounts(a.db, tenantService, sessions, a.mailer(), a.cfg.PublicURL, a.log, a.Now)
+	mail := mailer(a.Outbox, notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom})
+	accounts := auth.NewAccounts(a.db, tenantService, sessions, mail, a.cfg.PublicURL, a.log, a.Now)
 	first, token := auth.NewFirst(accounts)
 	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
 	e := newEcho(a.cfg.Proxies, a.log)
@@ -75,12 +76,12 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 
 // mailer sends by SMTP where it is configured; in development it keeps mail to
 // be looked at. nil: no mail.
-func (a *API) mailer() notify.Mailer {
+func mailer(outbox *notify.Outbox, smtp notify.SMTP) notify.Mailer {
 	switch {
-	case a.Outbox != nil:
-		return a.Outbox
-	case a.cfg.SMTPAddr != "":
-		return notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom}
+	case outbox != nil:
+		return outbox
+	case smtp.Addr != "":
+		return smtp
 	}
 	return nil
 }

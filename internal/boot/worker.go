@@ -11,15 +11,16 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/config"
+	"weir/internal/notify"
 	"weir/internal/postgres"
 	"weir/internal/queue"
 	"weir/internal/usage"
 )
 
-// RunWorker stores what the queue brings until ctx ends. A configuration that
-// cannot work is an error at once; a database or queue that is not there is
-// waited for.
-func RunWorker(ctx context.Context, cfg config.Worker, log *slog.Logger) error {
+// RunWorker stores what the queue brings and tells what happened until ctx ends.
+// Mail goes to outbox where there is one. A configuration that cannot work is an
+// error at once; a database or queue that is not there is waited for.
+func RunWorker(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, log *slog.Logger) error {
 	keys, err := signingKeys(cfg.EventKeys)
 	if err != nil {
 		return fmt.Errorf("EVENT_KEYS: %w", err)
@@ -32,6 +33,11 @@ func RunWorker(ctx context.Context, cfg config.Worker, log *slog.Logger) error {
 	if err := awaitSelfTest(ctx, db, log); err != nil || ctx.Err() != nil {
 		return err
 	}
+	teller, err := newTeller(ctx, cfg, outbox, log)
+	if err != nil {
+		return err
+	}
+	defer teller.close()
 	q, err := queue.Connect(queue.Options{URL: cfg.NATSURL, Name: "weir worker", User: cfg.NATSUser, Password: cfg.NATSPass, CredsFile: cfg.NATSCreds})
 	if err != nil {
 		return err
@@ -43,6 +49,7 @@ func RunWorker(ctx context.Context, cfg config.Worker, log *slog.Logger) error {
 		group.Go(func() error { return usage.NewWorker(db, q, keys, usage.WorkerOptions{Log: log}).Run(ctx) })
 	}
 	group.Go(func() error { return auth.NewPruner(db, time.Now).Run(ctx, log) })
+	group.Go(func() error { return teller.run(ctx) })
 	return group.Wait()
 }
 

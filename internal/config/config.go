@@ -54,6 +54,17 @@ type Worker struct {
 	Common
 	DatabaseURL string `env:"WORKER_DATABASE_URL,required,notEmpty"` // as weir_worker
 	Workers     int    `env:"WORKERS" envDefault:"2"`                // messages stored at once
+
+	// What follows is as for the API: webhooks, alerts and mail.
+	AppURL        string   `env:"DATABASE_URL,required,notEmpty"` // as weir_app
+	PublicURL     string   `env:"PUBLIC_URL,required,notEmpty"`
+	KeyRing       string   `env:"KEY_RING,required,notEmpty"`
+	AllowLoopback bool     `env:"OUTBOUND_ALLOW_LOOPBACK" envDefault:"false"`
+	OutboundPorts []uint16 `env:"OUTBOUND_PORTS"`
+	SMTPAddr      string   `env:"SMTP_ADDR"` // "": mail stays owed
+	SMTPUser      string   `env:"SMTP_USER"`
+	SMTPPassword  string   `env:"SMTP_PASSWORD"`
+	MailFrom      string   `env:"MAIL_FROM"`
 }
 
 // Migrate is what `api migrate` reads.

@@ -86,7 +86,7 @@ func rigOf(t *testing.T, o rigged) running {
 	}
 	a.OnReady = func() { close(ready) }
 	go func() { ended <- a.Run(mine, l) }()
-	go func() { ended <- boot.RunWorker(ctx, worker, log) }()
+	go func() { ended <- boot.RunWorker(ctx, worker, nil, log) }()
 	t.Cleanup(func() {
 		stopAPI()
 		stop()

@@ -39,6 +39,9 @@ const (
 	Audit        Kind = "aud"
 	Instance     Kind = "ins"
 	DeadLetter   Kind = "dlq"
+	Endpoint     Kind = "whk"
+	Message      Kind = "msg"
+	Alert        Kind = "alr"
 )
 
 // New returns a fresh UUIDv7. It panics only when the system has no randomness.

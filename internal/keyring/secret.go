@@ -12,8 +12,9 @@ import (
 const redacted = "[redacted]"
 
 // Secret is a credential in the clear. It prints, logs and marshals as
-// "[redacted]"; only Reveal gives it out, and only internal/catalogue, which
-// puts it into the Authorization header of an outbound call, may call that.
+// "[redacted]"; only Reveal gives it out, and only where archtest says may that be
+// called: where a call to a provider is given its credential, and where webhooks
+// are signed.
 type Secret struct{ value string }
 
 // NewSecret wraps a credential.

@@ -1,8 +1,3 @@
-// Package notify tells people and programs what happened: mail now.
-//
-// Mail goes out by SMTP, or, in development, into an outbox that the browser
-// shows. Texts are plain and made here; links begin with the configured
-// address, never with a request's.
 package notify
 
 import (

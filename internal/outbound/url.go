@@ -17,7 +17,7 @@ var hostname = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*([a-z
 // to store: lower-case host, no trailing slash. A URL that may not be called is
 // Refused with code url_not_allowed and a message that says which part is wrong.
 func (g *Guard) CheckURL(raw string) (*url.URL, error) {
-	u, reason := parse(raw)
+	u, reason := parse(raw, false)
 	if reason == "" {
 		reason = g.objection(u)
 	}
@@ -28,13 +28,26 @@ func (g *Guard) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// CheckHook is CheckURL for an address that is called as it is: it may end in a
+// slash and have a query.
+func (g *Guard) CheckHook(raw string) (*url.URL, error) {
+	u, reason := parse(raw, true)
+	if reason == "" {
+		reason = g.objection(u)
+	}
+	if reason != "" {
+		return nil, fault.New(fault.Refused, "url_not_allowed", "This address is not allowed: "+reason)
+	}
+	return u, nil
+}
+
 // parse splits raw, and says in plain words what no policy could allow.
-func parse(raw string) (u *url.URL, reason string) {
+func parse(raw string, hook bool) (u *url.URL, reason string) {
 	if len(raw) > 2048 {
 		return nil, "it is longer than 2,048 characters."
 	}
 	for _, c := range raw {
-		if c <= ' ' || c == '\\' || c == '%' || c > '~' {
+		if c <= ' ' || c == '\\' || c == '%' && !hook || c > '~' {
 			return nil, "it holds a space, a backslash, a percent sign or a character outside ASCII."
 		}
 	}
@@ -44,7 +57,9 @@ func parse(raw string) (u *url.URL, reason string) {
 		return nil, "it is not a full URL such as https://api.example.com/v1."
 	case u.User != nil:
 		return nil, "it holds a user name or password."
-	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery || strings.HasSuffix(raw, "#"):
+	case hook && (u.Fragment != "" || strings.HasSuffix(raw, "#")):
+		return nil, "it holds a fragment."
+	case !hook && (u.RawQuery != "" || u.Fragment != "" || u.ForceQuery || strings.HasSuffix(raw, "#")):
 		return nil, "it holds a query or fragment."
 	case strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") || strings.Contains(u.Path, ";"):
 		return nil, "its path has empty or dot segments."

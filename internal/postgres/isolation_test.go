@@ -21,6 +21,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 	err := db.WithTenant(t.Context(), tenant, func(tx pgx.Tx) error {
 		customer, plan, version := id.New(), id.New(), id.New()
 		subscription, provider, alias := id.New(), id.New(), id.New()
+		endpoint, message := id.New(), id.New()
 		for _, q := range []struct {
 			sql  string
 			args []any
@@ -47,6 +48,11 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into subscription_periods (tenant_id, subscription_id, starts_at, ends_at) values ($1, $2, now(), now() + interval '1 month')`, []any{subscription}},
 			{`insert into subscription_changes (tenant_id, subscription_id, changed_at, from_version_id, to_version_id) values ($1, $2, now(), $3, $3)`, []any{subscription, version}},
 			{`insert into idempotency_keys (tenant_id, credential_id, key_hash, request_hash, request_id, created_at) values ($1, $2, sha256('k'), sha256('r'), $2, now())`, []any{id.New()}},
+			{`insert into webhook_endpoints (tenant_id, endpoint_id, url, last4, created_at) values ($1, $2, 'https://x.example', 'aaaa', now())`, []any{endpoint}},
+			{`insert into webhook_messages (tenant_id, message_id, type, body, created_at) values ($1, $2, 'x', '{}', now())`, []any{message}},
+			{`insert into webhook_deliveries (tenant_id, endpoint_id, message_id, state, next_at) values ($1, $2, $3, 'held', now())`, []any{endpoint, message}},
+			{`insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt_id, at, status, ms, error) values ($1, $2, $3, $3, now(), 200, 1, '')`, []any{endpoint, message}},
+			{`insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at) values ($1, $2, 'a@b.example', 'S', 'B', 'dead', now(), now())`, []any{id.New()}},
 			{`insert into setup_steps (tenant_id, step) values ($1, 'plan')`, nil},
 			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
 		} {

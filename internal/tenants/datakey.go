@@ -22,8 +22,9 @@ func (s *Service) addDataKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) e
 	return err
 }
 
-// seal encrypts a secret with the tenant's newest data key.
-func (s *Service) seal(ctx context.Context, tx pgx.Tx, tenant, object uuid.UUID, secret keyring.Secret) ([]byte, error) {
+// Seal encrypts a secret of one of the tenant's objects with the tenant's newest
+// data key. Nothing seals to nil.
+func (s *Service) Seal(ctx context.Context, tx pgx.Tx, tenant, object uuid.UUID, secret keyring.Secret) ([]byte, error) {
 	if secret.IsZero() {
 		return nil, nil
 	}
@@ -41,8 +42,9 @@ func (s *Service) seal(ctx context.Context, tx pgx.Tx, tenant, object uuid.UUID,
 	return key.Seal(object, "secret", secret)
 }
 
-// open decrypts what seal made. The zero Secret opens from nothing.
-func (s *Service) open(ctx context.Context, tx pgx.Tx, tenant, object uuid.UUID, sealed []byte) (keyring.Secret, error) {
+// Open decrypts what Seal made for the same object. The zero Secret opens from
+// nil. What cannot be opened is Unavailable.
+func (s *Service) Open(ctx context.Context, tx pgx.Tx, tenant, object uuid.UUID, sealed []byte) (keyring.Secret, error) {
 	if sealed == nil {
 		return keyring.Secret{}, nil
 	}

@@ -94,7 +94,7 @@ func (s *Service) AddProviderKey(ctx context.Context, tenant uuid.UUID, n NewPro
 	}
 	k = s.verified(ctx, k, catalogue.Endpoint{Tenant: tenant, Provider: p, BaseURL: n.BaseURL, Secret: n.Secret})
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		sealed, err := s.seal(ctx, tx, tenant, k.ID, n.Secret)
+		sealed, err := s.Seal(ctx, tx, tenant, k.ID, n.Secret)
 		if err != nil {
 			return err
 		}

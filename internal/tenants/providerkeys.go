@@ -173,7 +173,7 @@ func (s *Service) endpoint(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k P
 	if err != nil {
 		return catalogue.Endpoint{}, err
 	}
-	secret, err := s.open(ctx, tx, tenant, k.ID, sealed)
+	secret, err := s.Open(ctx, tx, tenant, k.ID, sealed)
 	if err != nil {
 		return catalogue.Endpoint{}, err
 	}

@@ -121,7 +121,7 @@ func (s *Service) readdress(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, no
 		return fault.New(fault.Conflict, "key_changed", "Somebody changed this key's secret or address in this moment. Nothing is changed; look at it and try again.")
 	}
 	if a.secret != nil {
-		sealed, err := s.seal(ctx, tx, tenant, now.ID, *a.secret)
+		sealed, err := s.Seal(ctx, tx, tenant, now.ID, *a.secret)
 		if err != nil {
 			return err
 		}
