@@ -26,6 +26,11 @@ var Decisions []byte
 //go:embed catalogue.md
 var Catalogue []byte
 
+// Usage is usage.md: what is counted, and until when it is true.
+//
+//go:embed usage.md
+var Usage []byte
+
 // Models is models.md: aliases, pools, and where a call goes.
 //
 //go:embed models.md

@@ -161,6 +161,7 @@ var codeGroups = []codeGroup{
 		{"bad_label", "400", "An end user or tag does not have the form it needs.", "See the message."},
 		{"bad_model", "400", "This is no model name or pattern.", "See the message."},
 		{"invalid_pattern", "400", "This is no model name or pattern.", "See the message."},
+		{"bad_id", "400", "This is no id of the kind that is asked for.", "Send the id as it was given to you, with its prefix."},
 		{"bad_time", "400", "This is no time.", "Send RFC 3339, or a date."},
 		{"bad_idempotency_key", "400", "The Idempotency-Key cannot be used.", "Send one header of at most 255 printable characters."},
 		{"idempotency_mismatch", "422", "The Idempotency-Key was used for another request.", "Use a new one for each request, and for each reservation."},

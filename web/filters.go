@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -22,12 +23,14 @@ type filters struct {
 	Models    []ui.Option
 	Providers []ui.Option
 	Outcomes  []ui.Option
+	Wrong     string // what of a tag cannot be read
 }
 
 // chip is a filter that is set.
 type chip struct{ What, Value, Name string }
 
-// readFilters reads ?customer=, ?key=, ?model=, ?provider= and ?outcome=. An id
+// readFilters reads ?customer=, ?key=, ?model=, ?provider=, ?outcome=, ?end_user=
+// and ?tag=name=value. An id
 // that is not the tenant's does not exist; one of a kind that the role may not
 // see is forbidden.
 func (p *Pages) readFilters(ctx context.Context, w workspace, q url.Values, s span) (f filters, err error) {
@@ -53,7 +56,27 @@ func (p *Pages) readFilters(ctx context.Context, w workspace, q url.Values, s sp
 			f.Outcomes = append(f.Outcomes, ui.Option{Value: string(o), Label: outcomeWords(o), Chosen: true})
 		}
 	}
+	f.labels(q)
 	return f, p.modelFilter(ctx, w, q, s, &f)
+}
+
+// labels reads what calls state about themselves.
+func (f *filters) labels(q url.Values) {
+	if user := strings.TrimSpace(q.Get("end_user")); user != "" && len(usage.CheckLabels(user, nil)) == 0 {
+		f.EndUser = user
+		f.Chips = append(f.Chips, chip{"end user", user, "end_user"})
+	}
+	asked := strings.TrimSpace(q.Get("tag"))
+	if asked == "" {
+		return
+	}
+	name, value, ok := strings.Cut(asked, "=")
+	if !ok || value == "" || len(usage.CheckLabels("", map[string]string{name: value})) > 0 {
+		f.Wrong = "A tag is looked for as its name, = and its value: team=red. Below is without it."
+		return
+	}
+	f.Tag = usage.Tag{Name: name, Value: value}
+	f.Chips = append(f.Chips, chip{"tag " + name, value, "tag"})
 }
 
 func (p *Pages) customerFilter(ctx context.Context, w workspace, q url.Values, f *filters) (uuid.UUID, error) {

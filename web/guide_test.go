@@ -15,6 +15,13 @@ func TestWhatTheGatewayTranslatesIsReadInTheBrowser(t *testing.T) {
 	s.get("/docs", "").has(t, `href="/docs/gateway"`)
 }
 
+func TestWhatUsageCountsIsReadInTheBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	s.get("/docs/usage", "").has(t, "<title>Usage", "complete_until", `href="#margin"`)
+	s.get("/docs", "").has(t, `href="/docs/usage"`)
+}
+
 func TestTheDecisionAPIIsReadInTheBrowser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

@@ -53,6 +53,8 @@ func gone(kind id.Kind) string {
 func (l labels) group(by usage.GroupBy, g usage.Group) (name, of, ref string) {
 	kind, ok := map[usage.GroupBy]id.Kind{usage.ByCustomer: id.Customer, usage.ByKey: id.APIKey, usage.ByProviderKey: id.ProviderKey}[by]
 	switch {
+	case g.Rest:
+		return "all others", "", ""
 	case by == usage.ByOutcome:
 		return outcomeWords(usage.Outcome(g.Name)), "", g.Name
 	case !ok && g.Name == "":

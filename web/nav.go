@@ -53,6 +53,7 @@ var navigation = []navGroup{
 		{Path: "/docs/gateway", Icon: "providers", Words: "The gateway"},
 		{Path: "/docs/decisions", Icon: "limits", Words: "The decision API"},
 		{Path: "/docs/limits", Icon: "limits", Words: "How limits count"},
+		{Path: "/docs/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/docs/models", Icon: "models", Words: "Aliases and pools"},
 		{Path: "/docs/catalogue", Icon: "providers", Words: "The catalogue"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},

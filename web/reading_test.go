@@ -126,18 +126,6 @@ func pico(t *testing.T, decimal string) exact.Pico {
 	return exact.FromInt(n)
 }
 
-func TestNoCellIsAFormula(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"=1+1": "'=1+1", "+x": "'+x", "-x": "'-x", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx", "\nx": "'\nx", "＝1": "'＝1", "＋1": "'＋1", "－1": "'－1", "＠x": "'＠x",
-		"-12.5": "-12.5", "-1-1": "'-1-1", "-inf": "'-inf", "": "", "a=b": "a=b", "12": "12",
-	} {
-		if got := guardCell(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestUsageAndRequestsOfOneTenantShowNothingOfAnother(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)

@@ -68,6 +68,9 @@ func (p *Pages) requestsPage(c echo.Context, _ auth.Person, w workspace) error {
 	if r.Filters, err = p.readFilters(ctx, w, q, span{From: w.Now.Add(-logReach), To: w.Now}); err != nil {
 		return err
 	}
+	if r.Missing == "" && r.Search != "" {
+		r.Filters.EndUser = r.Search
+	}
 	if err := p.readLog(ctx, &r); err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func (p *Pages) readLog(ctx context.Context, r *requestsPage) error {
 	if r.Missing != "" {
 		return nil
 	}
-	f := usage.RequestFilter{Filter: r.Filters.Filter, After: cursorOf(r.Query.Get("after")), Limit: logRows + 1, EndUser: r.Search}
+	f := usage.RequestFilter{Filter: r.Filters.Filter, After: cursorOf(r.Query.Get("after")), Limit: logRows + 1}
 	events, err := p.reports.Requests(ctx, r.Tenant.ID, f)
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ type usagePage struct {
 	Query   url.Values
 	Span    span
 	By      usage.GroupBy
-	Show    string // tokens, requests, refused, billed
+	Tags    []string // that can be grouped by
+	Show    string   // tokens, requests, refused, billed, margin
 	Filters filters
 	Report  usage.Report
 	Groups  []usageGroup
@@ -47,6 +48,9 @@ func (p *Pages) readUsage(ctx context.Context, w workspace, q url.Values) (usage
 	if u.Filters, err = p.readFilters(ctx, w, q, u.Span); err != nil {
 		return u, err
 	}
+	if u.Tags, err = p.reports.TagNames(ctx, w.Tenant.ID, u.Span.From, u.Span.To); err != nil {
+		return u, err
+	}
 	query := usage.Query{From: u.Span.From, To: u.Span.To, Bucket: u.Span.Bucket, GroupBy: u.By, Filter: u.Filters.Filter, Zone: w.Now.Location()}
 	u.Report, err = p.reports.Report(ctx, w.Tenant.ID, query)
 	if fault.Is(err, fault.Invalid) {
@@ -67,7 +71,7 @@ func (p *Pages) readUsage(ctx context.Context, w workspace, q url.Values) (usage
 }
 
 func measureOf(asked string, w workspace) string {
-	if asked == "requests" || asked == "refused" || asked == "billed" && w.May(seeMoney) {
+	if asked == "requests" || asked == "refused" || (asked == "billed" || asked == "margin") && w.May(seeMoney) {
 		return asked
 	}
 	return "tokens"

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -46,7 +44,10 @@ func (u usagePage) writeCSV(b *bytes.Buffer) error {
 	}
 	head := []string{"start (" + u.Tenant.Zone + ")", "end (" + u.Tenant.Zone + ")", string(u.By), "id", "requests", "refused", "errors", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens", "tokens", "units"}
 	for _, c := range currencies {
-		head = append(head, "billed_"+c, "provider_cost_"+c)
+		head = append(head, "billed_"+c, "provider_cost_"+c, "margin_"+c)
+	}
+	if len(currencies) > 0 {
+		head = append(head, "requests_without_price")
 	}
 	if err := writeCells(out, head); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (u usagePage) writeCSV(b *bytes.Buffer) error {
 			return err
 		}
 	}
-	total := []string{u.Report.From.In(zone).Format(time.RFC3339), u.Report.To.In(zone).Format(time.RFC3339), "total, as of " + u.Report.AsOf.In(zone).Format(time.RFC3339), ""}
+	total := []string{u.Report.From.In(zone).Format(time.RFC3339), u.Report.To.In(zone).Format(time.RFC3339), "total, as of " + u.Report.AsOf.In(zone).Format(time.RFC3339) + ", complete until " + u.Report.CompleteUntil.In(zone).Format(time.RFC3339), ""}
 	if err := writeCells(out, append(total, csvSums(u.Report.Totals, currencies)...)); err != nil {
 		return err
 	}
@@ -93,7 +94,10 @@ func csvSums(s usage.Sums, currencies []string) []string {
 		out = append(out, strconv.FormatInt(n, 10))
 	}
 	for _, c := range currencies {
-		out = append(out, exactIn(s.Charges, c, "0.00"), exactIn(s.Costs, c, ""))
+		out = append(out, exactIn(s.Charges, c, "0.00"), exactIn(s.Costs, c, ""), exactIn(s.Margins(), c, "0.00"))
+	}
+	if len(currencies) > 0 {
+		out = append(out, strconv.FormatInt(s.Unpriced, 10))
 	}
 	return out
 }
@@ -110,22 +114,7 @@ func exactIn(list []usage.Money, currency, absent string) string {
 // writeCells writes a row in which no cell is a formula to a spreadsheet.
 func writeCells(out *csv.Writer, cells []string) error {
 	for i, c := range cells {
-		cells[i] = guardCell(c)
+		cells[i] = usage.Cell(c)
 	}
 	return out.Write(cells)
-}
-
-var negative = regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?$`)
-
-// guardCell puts an apostrophe before a cell that a spreadsheet would take for
-// a formula (OWASP, CSV injection), in the full-width forms too. Numbers that
-// are below 0 stay numbers.
-func guardCell(s string) string {
-	if s == "" || !strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(s)[0]) {
-		return s
-	}
-	if negative.MatchString(s) {
-		return s
-	}
-	return "'" + s
 }

@@ -30,6 +30,7 @@ var groupings = []struct {
 	{usage.ByKey, "by API key", seeCustomerKeys},
 	{usage.ByProviderKey, "by provider key", seeProviderKeys},
 	{usage.ByOutcome, "by outcome", ""},
+	{usage.ByEndUser, "by end user", ""},
 }
 
 // grouping is what was asked for where the role may see it, else by model.
@@ -38,6 +39,9 @@ func grouping(asked string, w workspace) usage.GroupBy {
 		if string(g.By) == asked && (g.Needs == "" || w.May(g.Needs)) {
 			return g.By
 		}
+	}
+	if tag, ok := usage.GroupBy(asked).Tag(); ok && len(usage.CheckLabels("", map[string]string{tag: ""})) == 0 {
+		return usage.ByTag(tag)
 	}
 	return usage.ByModel
 }
@@ -92,7 +96,7 @@ func (u usagePage) value(s usage.Sums) float64 {
 		return float64(s.Requests)
 	case "refused":
 		return float64(s.Refused)
-	case "billed":
+	case "billed", "margin":
 		return charge(s) / 1e12
 	}
 	return float64(s.Tokens.Total())
@@ -103,7 +107,7 @@ func (u usagePage) unit() string {
 	switch u.Show {
 	case "refused":
 		return "calls refused"
-	case "billed":
+	case "billed", "margin":
 		return u.Tenant.Currency + " billed"
 	}
 	return u.Show
@@ -118,6 +122,8 @@ func (u usagePage) said(s usage.Sums) string {
 		return ui.Of(s.Refused, "call refused", "calls refused")
 	case "billed":
 		return moneyWords(s.Charges, u.Tenant.Currency)
+	case "margin":
+		return moneyWords(s.Charges, u.Tenant.Currency) + " billed, margin " + moneyWords(s.Margins(), u.Tenant.Currency)
 	}
 	return ui.Of(s.Tokens.Total(), "token", "tokens")
 }

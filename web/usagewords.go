@@ -1,6 +1,8 @@
 package web
 
 import (
+	"slices"
+
 	"weir/internal/usage"
 	"weir/web/ui"
 )
@@ -19,7 +21,7 @@ func (u usagePage) ranges() (out []ui.Link) {
 func (u usagePage) measures() []ui.Option {
 	list := []ui.Option{{Value: "tokens", Label: "Tokens"}, {Value: "requests", Label: "Requests"}, {Value: "refused", Label: "Refused"}}
 	if u.May(seeMoney) {
-		list = append(list, ui.Option{Value: "billed", Label: "Billed"})
+		list = append(list, ui.Option{Value: "billed", Label: "Billed"}, ui.Option{Value: "margin", Label: "Margin"})
 	}
 	return ui.Choose(u.Show, list...)
 }
@@ -30,12 +32,23 @@ func (u usagePage) groupings() (out []ui.Option) {
 			out = append(out, ui.Option{Value: string(g.By), Label: g.Words, Chosen: g.By == u.By})
 		}
 	}
+	chosen, byTag := u.By.Tag()
+	if byTag && !slices.Contains(u.Tags, chosen) {
+		out = append(out, ui.Option{Value: string(u.By), Label: "by tag " + chosen, Chosen: true})
+	}
+	for _, name := range u.Tags {
+		by := usage.ByTag(name)
+		out = append(out, ui.Option{Value: string(by), Label: "by tag " + name, Chosen: by == u.By})
+	}
 	return out
 }
 
 func (u usagePage) groupHead() string {
+	if tag, ok := u.By.Tag(); ok {
+		return "Tag " + tag
+	}
 	return map[usage.GroupBy]string{
-		usage.ByModel: "Model", usage.ByCustomer: "Customer", usage.ByKey: "API key", usage.ByProviderKey: "Provider key", usage.ByOutcome: "Outcome",
+		usage.ByModel: "Model", usage.ByCustomer: "Customer", usage.ByKey: "API key", usage.ByProviderKey: "Provider key", usage.ByOutcome: "Outcome", usage.ByEndUser: "End user",
 	}[u.By]
 }
 
@@ -54,7 +67,12 @@ func (u usagePage) narrow(g usageGroup) string {
 		return link("/usage", u.Query, "provider", g.Ref, "by", "model")
 	case usage.ByOutcome:
 		return link("/usage", u.Query, "outcome", g.Ref, "by", "model")
+	case usage.ByEndUser:
+		return link("/usage", u.Query, "end_user", g.Ref, "by", "model")
 	case usage.ByModel, usage.ByNothing:
+	}
+	if tag, ok := u.By.Tag(); ok {
+		return link("/usage", u.Query, "tag", tag+"="+g.Ref, "by", "model")
 	}
 	if u.May(seeCustomers) {
 		return link("/usage", u.Query, "model", g.Ref, "by", "customer")

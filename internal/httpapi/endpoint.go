@@ -95,7 +95,8 @@ func (e endpoint) with(example string) endpoint {
 	return e
 }
 
-// bindQuery fills the string fields that carry a query tag.
+// bindQuery fills the string fields that carry a query tag. Where that ends in a
+// colon, the field is a map of what follows it in the parameters' names.
 func bindQuery(c echo.Context, dst any) error {
 	v := reflect.ValueOf(dst).Elem()
 	known := map[string]reflect.Value{}
@@ -105,15 +106,22 @@ func bindQuery(c echo.Context, dst any) error {
 	var wrong []fault.Field
 	for name, values := range c.QueryParams() {
 		field, found := known[name]
+		before, after, prefixed := strings.Cut(name, ":")
+		many, foundMany := known[before+":"]
 		switch {
-		case !found:
+		case !found && !(prefixed && foundMany):
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "unknown_field", Message: "There is no such query parameter."})
 		case len(values) > 1:
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "duplicate", Message: "This query parameter stands twice."})
 		case len(tenants.CheckText("", values[0])) > 0:
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "bad_characters", Message: "This holds control characters, or is not UTF-8."})
-		default:
+		case found:
 			field.SetString(values[0])
+		default:
+			if many.IsNil() {
+				many.Set(reflect.MakeMap(many.Type()))
+			}
+			many.SetMapIndex(reflect.ValueOf(after), reflect.ValueOf(values[0]))
 		}
 	}
 	if len(wrong) > 0 {

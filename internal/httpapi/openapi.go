@@ -87,7 +87,22 @@ func describe(r *openapi31.Reflector, p endpoint) error {
 	if err := r.AddOperation(op); err != nil {
 		return err
 	}
+	nameFamilies(r, p)
 	return addExample(r, p)
+}
+
+// nameFamilies describes parameters whose names go on after a colon, which
+// OpenAPI has no form for, by one whose name shows the form.
+func nameFamilies(r *openapi31.Reflector, p endpoint) {
+	item := r.Spec.Paths.MapOfPathItemValues[pathParam.ReplaceAllString(p.path, "/{$1}")]
+	if p.method != http.MethodGet || item.Get == nil {
+		return
+	}
+	for i := range item.Get.Parameters {
+		if f := item.Get.Parameters[i].Parameter; f != nil && strings.HasSuffix(f.Name, ":") {
+			f.Name, f.Style, f.Explode, f.Schema = f.Name+"<name>", nil, nil, map[string]any{"type": "string"}
+		}
+	}
 }
 
 func addExample(r *openapi31.Reflector, p endpoint) error {

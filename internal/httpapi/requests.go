@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,15 +16,24 @@ import (
 )
 
 type requestQuery struct {
-	Limit    string `query:"limit" description:"How many at the most: 1 to 100, 25 if absent"`
-	Cursor   string `query:"cursor" description:"next_cursor of the page before"`
-	Customer string `query:"customer" description:"Only this customer's calls"`
-	APIKey   string `query:"api_key" description:"Only calls of this key, and of those it was rotated with"`
-	Model    string `query:"model" description:"Only calls that asked for this model"`
-	Outcome  string `query:"outcome" description:"ok, client_error, provider_error, provider_limited, aborted, expired, correction, or refused for every refusal"`
-	EndUser  string `query:"end_user"`
-	From     string `query:"from" description:"RFC 3339, or a date in the tenant's zone; absent: 30 days ago"`
-	To       string `query:"to" description:"RFC 3339, or a date in the tenant's zone; absent: now"`
+	Limit       string `query:"limit" description:"How many at the most: 1 to 100, 25 if absent"`
+	Cursor      string `query:"cursor" description:"next_cursor of the page before"`
+	Request     string `query:"request" description:"Only this request, with its corrections" example:"req_01kb0000000000000000000000"`
+	Customer    string `query:"customer" description:"Only this customer's calls"`
+	APIKey      string `query:"api_key" description:"Only calls of this key, and of those it was rotated with"`
+	ProviderKey string `query:"provider_key" description:"Only calls that this provider key served"`
+	Model       string `query:"model" description:"Only calls that asked for this model"`
+	Outcome     string `query:"outcome" description:"ok, client_error, provider_error, provider_limited, aborted, expired, correction, refused for every refusal, or refused_ with a dimension and a window"`
+	EndUser     string `query:"end_user" description:"Only calls that state this end user"`
+	Tag         tags   `query:"tag:" description:"tag:team=red: only calls that carry this tag; one at a time"`
+	From        string `query:"from" description:"RFC 3339, or a date in the tenant's zone; absent: 30 days ago"`
+	To          string `query:"to" description:"RFC 3339, or a date in the tenant's zone; absent: now"`
+}
+
+// binding ties a cursor to what the list was narrowed to.
+func (q requestQuery) binding() string {
+	q.Limit, q.Cursor = "", ""
+	return fmt.Sprintf("/requests?%q", q)
 }
 
 type callJSON struct {
@@ -142,7 +152,7 @@ func listRequests(s *Server, r *request, q requestQuery, _ none) (page[callJSON]
 	if err != nil {
 		return page[callJSON]{}, err
 	}
-	binding := r.tenant().String() + "/requests?" + q.Customer + "&" + q.APIKey + "&" + q.Model + "&" + q.Outcome + "&" + q.EndUser + "&" + q.From + "&" + q.To
+	binding := r.tenant().String() + q.binding()
 	position, err := s.cursors.open(binding, q.Cursor)
 	if err != nil {
 		return page[callJSON]{}, err
@@ -187,10 +197,13 @@ func (s *Server) requestFilter(r *request, q requestQuery) (usage.RequestFilter,
 		return usage.RequestFilter{}, err
 	}
 	var wrong []fault.Field
-	f := usage.RequestFilter{EndUser: q.EndUser, From: moment(q.From, "?from", time.Time{}, zone, &wrong), To: moment(q.To, "?to", time.Time{}, zone, &wrong)}
-	f.Filter = usage.Filter{Model: q.Model, Outcome: usage.Outcome(q.Outcome), Tests: usage.WithTests}
+	f := usage.RequestFilter{From: moment(q.From, "?from", time.Time{}, zone, &wrong), To: moment(q.To, "?to", time.Time{}, zone, &wrong)}
+	f.Filter = usage.Filter{Model: q.Model, Outcome: outcomeFrom(q.Outcome, &wrong), EndUser: q.EndUser, Tag: q.Tag.filter(&wrong), Tests: usage.WithTests}
+	if f.Request, err = id.Request.Parse(q.Request); err != nil && q.Request != "" {
+		wrong = append(wrong, fault.Field{Pointer: "?request", Code: "bad_id", Message: "request must be a request id, as an answer's x-request-id names it."})
+	}
 	if len(wrong) > 0 {
 		return f, fault.InvalidFields(wrong...)
 	}
-	return f, s.usageFilter(r.ctx, r.tenant(), usageQuery{Customer: q.Customer, APIKey: q.APIKey}, &f.Filter)
+	return f, s.usageFilter(r.ctx, r.tenant(), usageQuery{Customer: q.Customer, APIKey: q.APIKey, ProviderKey: q.ProviderKey}, &f.Filter)
 }

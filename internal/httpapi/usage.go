@@ -17,27 +17,32 @@ type usageQuery struct {
 	From        string `query:"from" description:"RFC 3339, or a date in tz; inclusive; absent: the start of today" example:"2026-12-01"`
 	To          string `query:"to" description:"RFC 3339, or a date in tz; exclusive; absent: now"`
 	Bucket      string `query:"bucket" enum:"1m,15m,1h,1d" description:"Absent: 1d"`
-	GroupBy     string `query:"group_by" enum:"customer,api_key,model,provider_key,outcome"`
+	GroupBy     string `query:"group_by" description:"customer, api_key, model, provider_key, outcome, end_user, or tag: and a tag's name. By end user and tag the 100 largest are told apart" example:"model"`
 	TZ          string `query:"tz" description:"IANA time zone of buckets; absent: the tenant's" example:"Europe/Berlin"`
 	Customer    string `query:"customer" description:"Only this customer's calls"`
 	APIKey      string `query:"api_key" description:"Only calls of this key, and of those it was rotated with"`
 	ProviderKey string `query:"provider_key" description:"Only calls that this provider key served"`
 	Model       string `query:"model" description:"Only calls that asked for this model"`
+	Outcome     string `query:"outcome" description:"Only calls that ended so: ok, client_error, provider_error, provider_limited, aborted, expired, correction, refused for every refusal, or refused_ with a dimension and a window"`
+	EndUser     string `query:"end_user" description:"Only calls that state this end user"`
+	Tag         tags   `query:"tag:" description:"tag:team=red: only calls that carry this tag; one at a time"`
 	Test        string `query:"test" enum:"include,exclude,only" description:"Calls of test keys and of the practice provider, which are never billed; absent: include"`
 }
 
 type usageJSON struct {
-	Data   []usageRow `json:"data" description:"Half-open buckets in order, zero-filled"`
-	Totals usageSums  `json:"totals"`
-	From   time.Time  `json:"from"`
-	To     time.Time  `json:"to"`
-	AsOf   time.Time  `json:"as_of" description:"Every call that ended before this instant is counted"`
-	TZ     string     `json:"tz"`
+	Data          []usageRow `json:"data" description:"Half-open buckets in order, zero-filled"`
+	Totals        usageSums  `json:"totals"`
+	From          time.Time  `json:"from"`
+	To            time.Time  `json:"to"`
+	AsOf          time.Time  `json:"as_of" description:"Every call that ended before this instant is counted"`
+	CompleteUntil time.Time  `json:"complete_until" description:"Every call that began before this instant has ended and is counted"`
+	TZ            string     `json:"tz"`
 }
 
 type usageRow struct {
 	Bucket time.Time         `json:"bucket" description:"Start of the bucket, with the offset of tz" example:"2026-12-01T00:00:00+01:00"`
 	Group  map[string]string `json:"group" description:"What it is grouped by; empty without group_by"`
+	Others bool              `json:"others,omitempty" description:"Of end users and tags: what is beyond the largest 100, in one row"`
 	usageSums
 }
 
@@ -52,6 +57,9 @@ type usageSums struct {
 	ReasoningTokens   int64        `json:"reasoning_tokens"`
 	Units             int64        `json:"units,omitempty"`
 	Cost              money.Amount `json:"cost" description:"What the customers pay, exact"`
+
+	ProviderCost     *[]money.Amount `json:"provider_cost,omitempty" description:"What the providers charge, exact, by currency; with the scope money:read"`
+	UnpricedRequests *int64          `json:"unpriced_requests,omitempty" description:"Requests whose price at the provider is not known, and which are not in provider_cost; with the scope money:read"`
 }
 
 func reportUsage(s *Server, r *request, q usageQuery, _ none) (usageJSON, error) {
@@ -63,13 +71,13 @@ func reportUsage(s *Server, r *request, q usageQuery, _ none) (usageJSON, error)
 	if err != nil {
 		return usageJSON{}, err
 	}
-	currency := r.caller.Tenant.Currency
+	currency, costs := r.caller.Tenant.Currency, r.caller.May(moneyScope)
 	out := usageJSON{
-		Data: make([]usageRow, len(rep.Rows)), Totals: sumsOf(rep.Totals, currency),
-		From: rep.From.In(query.Zone), To: rep.To.In(query.Zone), AsOf: rep.AsOf.UTC(), TZ: query.Zone.String(),
+		Data: make([]usageRow, len(rep.Rows)), Totals: sumsOf(rep.Totals, currency, costs),
+		From: rep.From.In(query.Zone), To: rep.To.In(query.Zone), AsOf: rep.AsOf.UTC(), CompleteUntil: rep.CompleteUntil.UTC(), TZ: query.Zone.String(),
 	}
 	for i, row := range rep.Rows {
-		out.Data[i] = usageRow{Bucket: row.Start.In(query.Zone), Group: groupOf(query.GroupBy, row.Group), usageSums: sumsOf(row.Sums, currency)}
+		out.Data[i] = usageRow{Bucket: row.Start.In(query.Zone), Group: groupOf(query.GroupBy, row.Group), Others: row.Group.Rest, usageSums: sumsOf(row.Sums, currency, costs)}
 	}
 	return out, nil
 }
@@ -103,6 +111,9 @@ func (s *Server) usageQuery(r *request, q usageQuery) (usage.Query, error) {
 		wrong = append(wrong, fault.Field{Pointer: "?test", Code: "not_one_of", Message: "test must be include, exclude or only."})
 	}
 	out.Filter.Tests = tests
+	out.Filter.Outcome = outcomeFrom(q.Outcome, &wrong)
+	out.Filter.EndUser = q.EndUser
+	out.Filter.Tag = q.Tag.filter(&wrong)
 	if len(wrong) > 0 {
 		return out, fault.InvalidFields(wrong...)
 	}
@@ -162,13 +173,17 @@ func groupOf(by usage.GroupBy, g usage.Group) map[string]string {
 		return map[string]string{string(by): id.APIKey.Format(g.ID)}
 	case usage.ByProviderKey:
 		return map[string]string{string(by): id.ProviderKey.Format(g.ID)}
-	case usage.ByModel, usage.ByOutcome:
+	case usage.ByModel, usage.ByOutcome, usage.ByEndUser:
 	}
 	return map[string]string{string(by): g.Name}
 }
 
+// moneyScope is what a key needs to see beside what customers pay what the
+// providers charge.
+const moneyScope = "money:read"
+
 // sumsOf writes sums; the cost is that of the tenant's currency.
-func sumsOf(s usage.Sums, currency string) usageSums {
+func sumsOf(s usage.Sums, currency string, costs bool) usageSums {
 	out := usageSums{
 		Requests: s.Requests, Refused: s.Refused, Errors: s.Errors, Units: s.Units, InputTokens: s.Tokens.Input, CachedInputTokens: s.Tokens.CachedInput,
 		CacheWriteTokens: s.Tokens.CacheWrite, OutputTokens: s.Tokens.Output, ReasoningTokens: s.Tokens.Reasoning, Cost: money.Pico{}.Amount(currency),
@@ -178,5 +193,39 @@ func sumsOf(s usage.Sums, currency string) usageSums {
 			out.Cost = m.Amount.Amount(currency)
 		}
 	}
+	if costs {
+		list := make([]money.Amount, len(s.Costs))
+		for i, m := range s.Costs {
+			list[i] = m.Amount.Amount(m.Currency)
+		}
+		out.ProviderCost, out.UnpricedRequests = &list, &s.Unpriced
+	}
 	return out
+}
+
+// tags are the parameters tag:<name>=<value> of a query, of which there may be
+// one.
+type tags map[string]string
+
+func (t tags) filter(wrong *[]fault.Field) (f usage.Tag) {
+	if len(t) > 1 {
+		*wrong = append(*wrong, fault.Field{Pointer: "?tag:", Code: "too_many", Message: "Calls are filtered by one tag at a time."})
+		return f
+	}
+	for name, value := range t {
+		if len(usage.CheckLabels("", t)) > 0 || value == "" {
+			*wrong = append(*wrong, fault.Field{Pointer: "?tag:" + name, Code: "bad_label", Message: "A tag is filtered by as tag:team=red; its name is 1 to 64 of A–Z a–z 0–9 _ . -."})
+		}
+		f = usage.Tag{Name: name, Value: value}
+	}
+	return f
+}
+
+// outcomeFrom reads an outcome to filter by.
+func outcomeFrom(s string, wrong *[]fault.Field) usage.Outcome {
+	o := usage.Outcome(s)
+	if s != "" && !o.Known() && s != "refused" {
+		*wrong = append(*wrong, fault.Field{Pointer: "?outcome", Code: "not_one_of", Message: "outcome must be ok, client_error, provider_error, provider_limited, aborted, expired, correction, refused, or refused_ with a dimension and a window."})
+	}
+	return o
 }

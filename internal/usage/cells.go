@@ -30,6 +30,19 @@ var groupColumns = map[GroupBy]struct{ id, name string }{
 
 const noID = "'00000000-0000-0000-0000-000000000000'::uuid"
 
+// cellSums add up rows of a rollup, or events, which have the same columns.
+// What costs nothing or was never sent has no price to miss: refusals, errors
+// and calls that are never billed.
+const cellSums = `
+		sum(requests)::bigint, sum(refused)::bigint,
+		coalesce(sum(requests) filter (where outcome in ('client_error', 'provider_error', 'provider_limited')), 0)::bigint,
+		coalesce(sum(requests) filter (where coalesce(cost_currency, '') = '' and not test and outcome in ('ok', 'aborted', 'expired')), 0)::bigint,
+		sum(input_tokens)::bigint, sum(cached_input_tokens)::bigint, sum(cache_write_tokens)::bigint,
+		sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(units)::bigint, sum(charge_pico)::text, coalesce(sum(cost_pico), 0)::text`
+
+// outcomeIs keeps an outcome, or every refusal.
+const outcomeIs = `($9 = '' or outcome = $9 or $9 = 'refused' and starts_with(outcome, 'refused_'))`
+
 // readCells sums the rollups. Quarters of an hour serve every bucket but the
 // minute: the offsets of all zones are multiples of them, and no other bucket
 // would be right in a zone that is not the one it was summed in.
@@ -40,18 +53,13 @@ func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, starts
 	}
 	by, f := groupColumns[q.GroupBy], q.Filter
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
-		select width_bucket(bucket, $4::timestamptz[]) - 1, %s, %s, currency, cost_currency,
-		       sum(requests)::bigint, sum(refused)::bigint,
-		       coalesce(sum(requests) filter (where outcome in ('client_error', 'provider_error', 'provider_limited')), 0)::bigint,
-		       sum(input_tokens)::bigint, sum(cached_input_tokens)::bigint, sum(cache_write_tokens)::bigint,
-		       sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(units)::bigint, sum(charge_pico)::text, sum(cost_pico)::text
+		select width_bucket(bucket, $4::timestamptz[]) - 1, %s, %s, false, currency, cost_currency, %s
 		from %s
 		where tenant_id = $1 and bucket >= $2 and bucket < $3
-		  and ($5 = %[4]s or customer_id = $5) and ($6 = %[4]s or counter_id = $6) and ($7 = %[4]s or provider_key_id = $7)
-		  and ($8 = '' or model_asked = $8)
-		  and ($9 = '' or outcome = $9 or $9 = 'refused' and starts_with(outcome, 'refused_'))
+		  and ($5 = %[5]s or customer_id = $5) and ($6 = %[5]s or counter_id = $6) and ($7 = %[5]s or provider_key_id = $7)
+		  and ($8 = '' or model_asked = $8) and `+outcomeIs+`
 		  and ($10 = 1 or test = ($10 = 2))
-		group by 1, 2, 3, 4, 5`, by.id, by.name, table, noID),
+		group by 1, 2, 3, 4, 5, 6`, by.id, by.name, cellSums, table, noID),
 		tenant, starts[0], end, starts, f.Customer, f.Counter, f.ProviderKey, f.Model, string(f.Outcome), int(f.Tests))
 	if err != nil {
 		return nil, err
@@ -62,8 +70,8 @@ func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, starts
 func scanCell(row pgx.CollectableRow) (cell, error) {
 	var c cell
 	var charge, cost string
-	err := row.Scan(&c.bucket, &c.group.ID, &c.group.Name, &c.charge.Currency, &c.cost.Currency,
-		&c.Requests, &c.Refused, &c.Errors, &c.Tokens.Input, &c.Tokens.CachedInput, &c.Tokens.CacheWrite,
+	err := row.Scan(&c.bucket, &c.group.ID, &c.group.Name, &c.group.Rest, &c.charge.Currency, &c.cost.Currency,
+		&c.Requests, &c.Refused, &c.Errors, &c.Unpriced, &c.Tokens.Input, &c.Tokens.CachedInput, &c.Tokens.CacheWrite,
 		&c.Tokens.Output, &c.Tokens.Reasoning, &c.Units, &charge, &cost)
 	if err != nil {
 		return c, err
@@ -71,14 +79,17 @@ func scanCell(row pgx.CollectableRow) (cell, error) {
 	return c, errors.Join(c.charge.Amount.UnmarshalText([]byte(charge)), c.cost.Amount.UnmarshalText([]byte(cost)))
 }
 
-// asOf is up to when the books are complete: the least of what the instances
+// complete is up to when the books are complete: the least of what the instances
 // say, since each only knows of its own calls. One that ended cleanly has no
-// more to say, nor has one that an operator retired.
-func asOf(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
-	at := now
-	err := tx.QueryRow(ctx, `
-		select least($1, min(coalesce(fresh_at, started_at)))
+// more to say, nor has one that an operator retired. Calls that were admitted
+// before until have ended and are stored; a call that an instance has just
+// admitted may not show as open for as long as it may take to be written.
+func complete(ctx context.Context, tx pgx.Tx, now time.Time) (asOf, until time.Time, err error) {
+	asOf, until = now, now
+	err = tx.QueryRow(ctx, `
+		select least($1, min(coalesce(fresh_at, started_at))),
+		       least($1, min(least(coalesce(fresh_at, started_at) - make_interval(secs => $2), oldest_open)))
 		from instances
-		where stopped_at is null and retired_at is null`, now).Scan(&at)
-	return at.UTC(), err
+		where stopped_at is null and retired_at is null`, now, writing.Seconds()).Scan(&asOf, &until)
+	return asOf.UTC(), until.UTC(), err
 }

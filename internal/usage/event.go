@@ -29,6 +29,15 @@ const refusedPrefix = "refused_"
 // Refused tells whether the call was not admitted.
 func (o Outcome) Refused() bool { return strings.HasPrefix(string(o), refusedPrefix) }
 
+// Known tells whether a call can have ended so.
+func (o Outcome) Known() bool {
+	switch o {
+	case OK, ClientError, ProviderError, ProviderLimited, Aborted, Expired, Correction:
+		return true
+	}
+	return o.Refused()
+}
+
 // Event is the immutable fact of one call that ended. Its id is minted at
 // admission and equals the reservation's; a correction has an id derived from
 // the event that it corrects.

@@ -52,7 +52,7 @@ func groupsOf(by GroupBy, cells []cell) []Group {
 		groups = append(groups, c.group)
 	}
 	slices.SortFunc(groups, func(a, b Group) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID.String(), b.ID.String()))
+		return cmp.Or(cmp.Compare(rank(a.Rest), rank(b.Rest)), strings.Compare(a.Name, b.Name), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	return slices.Compact(groups)
 }

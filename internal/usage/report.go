@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +28,7 @@ func NewReports(db *postgres.DB, now func() time.Time) *Reports { return &Report
 type GroupBy string
 
 // The groups. A key is its counter: a rotated pair is one. A model is the one
-// that was asked for.
+// that was asked for. ByTag makes one more of each tag.
 const (
 	ByNothing     GroupBy = ""
 	ByCustomer    GroupBy = "customer"
@@ -35,7 +36,16 @@ const (
 	ByModel       GroupBy = "model"
 	ByProviderKey GroupBy = "provider_key"
 	ByOutcome     GroupBy = "outcome"
+	ByEndUser     GroupBy = "end_user"
 )
+
+const tagPrefix = "tag:"
+
+// ByTag groups by the value of a tag.
+func ByTag(name string) GroupBy { return GroupBy(tagPrefix + name) }
+
+// Tag is the name of the tag that is grouped by.
+func (g GroupBy) Tag() (name string, ok bool) { return strings.CutPrefix(string(g), tagPrefix) }
 
 // TestCalls says what becomes of calls that are never billed: those of the
 // practice provider and of test keys.
@@ -54,7 +64,12 @@ type Filter struct {
 	Model                          string  // asked for
 	Outcome                        Outcome // "refused" stands for every refusal
 	Tests                          TestCalls
+	EndUser                        string
+	Tag                            Tag
 }
+
+// Tag is one label of a call; without a name it is none.
+type Tag struct{ Name, Value string }
 
 // Query asks for sums. From and To are widened to whole buckets of Zone.
 type Query struct {
@@ -72,6 +87,9 @@ type Report struct {
 	Rows     []Row
 	Totals   Sums
 	AsOf     time.Time // every call that ended before is counted
+	// CompleteUntil is before AsOf: every call that was admitted before is
+	// counted, and none of them is still open.
+	CompleteUntil time.Time
 }
 
 // Row is one group in the bucket that begins at Start and ends where the next
@@ -82,11 +100,13 @@ type Row struct {
 	Sums
 }
 
-// Group is an id (of a customer, counter or provider key) or a name (of a model
-// or outcome); neither where the calls have none, or nothing is grouped.
+// Group is an id (of a customer, counter or provider key) or a name (of a model,
+// outcome, end user or a tag's value); neither where the calls have none, or
+// nothing is grouped. Rest is all end users, or values, beyond the largest.
 type Group struct {
 	ID   uuid.UUID
 	Name string
+	Rest bool
 }
 
 // Sums add up calls. Requests are those that were admitted, Refused those that
@@ -98,6 +118,7 @@ type Sums struct {
 	Units                     int64
 	Charges                   []Money // what customers pay, by currency
 	Costs                     []Money // what providers charge; calls without a known price have none
+	Unpriced                  int64   // requests that may have cost something and have no known price
 }
 
 // Money is an exact amount.
@@ -119,10 +140,14 @@ func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report
 	rep := Report{From: starts[0], To: end}
 	var cells []cell
 	err := r.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if rep.AsOf, err = asOf(ctx, tx, r.now()); err != nil {
+		if rep.AsOf, rep.CompleteUntil, err = complete(ctx, tx, r.now()); err != nil {
 			return err
 		}
-		cells, err = readCells(ctx, tx, tenant, q, starts, end)
+		if q.labelled() {
+			cells, err = readLabelled(ctx, tx, tenant, q, starts, end)
+		} else {
+			cells, err = readCells(ctx, tx, tenant, q, starts, end)
+		}
 		return err
 	})
 	if err != nil {
@@ -133,8 +158,10 @@ func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report
 
 func (q Query) check() []fault.Field {
 	wrong := checkRange(q.From, q.To, q.Bucket)
-	if _, ok := groupColumns[q.GroupBy]; !ok {
-		wrong = append(wrong, fault.Field{Pointer: "?group_by", Code: "not_one_of", Message: "group_by must be one of customer, api_key, model, provider_key, outcome."})
+	if tag, isTag := q.GroupBy.Tag(); isTag && !tagName.MatchString(tag) {
+		wrong = append(wrong, fault.Field{Pointer: "?group_by", Code: "bad_label", Message: "A tag's name is 1 to 64 of A–Z a–z 0–9 _ . -, as in group_by=tag:team."})
+	} else if _, ok := groupColumns[q.GroupBy]; !ok && !isTag && q.GroupBy != ByEndUser {
+		wrong = append(wrong, fault.Field{Pointer: "?group_by", Code: "not_one_of", Message: "group_by must be one of customer, api_key, model, provider_key, outcome, end_user, or tag: and a tag's name."})
 	}
 	return wrong
 }

@@ -137,7 +137,7 @@ func TestReportTellsCallsApart(t *testing.T) {
 	all := with(func(q *Query) {})
 	want := Sums{
 		Requests: 3, Refused: 1, Errors: 1, Tokens: limits.Tokens{Input: 21, Output: 9},
-		Charges: []Money{{"USD", money.FromInt(150)}}, Costs: []Money{{"USD", money.FromInt(60)}},
+		Charges: []Money{{"USD", money.FromInt(150)}}, Costs: []Money{{"USD", money.FromInt(60)}}, Unpriced: 1,
 	}
 	if diff := cmp.Diff(want, all.Totals, exactMoney); diff != "" {
 		t.Fatal(diff)

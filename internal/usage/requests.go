@@ -19,9 +19,9 @@ import (
 type RequestFilter struct {
 	From, To time.Time
 	Filter   Filter
-	EndUser  string
-	After    Cursor // the last call of the page before; zero: the first page
-	Limit    int    // 1 to 1,000
+	Request  uuid.UUID // only this one, whenever it was
+	After    Cursor    // the last call of the page before; zero: the first page
+	Limit    int       // 1 to 1,000
 }
 
 // Cursor is a place in the log. Calls of one instant are told apart by their id.
@@ -47,9 +47,11 @@ func (r *Reports) Requests(ctx context.Context, tenant uuid.UUID, q RequestFilte
 			  and ($9 = '' or model_asked = $9)
 			  and ($10 = '' or outcome = $10 or $10 = 'refused' and starts_with(outcome, 'refused_'))
 			  and ($11 = 1 or test = ($11 = 2)) and ($12 = '' or end_user = $12)
+			  and ($14 = '' or tags ->> $14 = $15) and ($16 = `+noID+` or request_id = $16)
 			order by started_at desc, event_id desc
 			limit $13`,
-			tenant, q.From, q.To, orNull(q.After.StartedAt), q.After.ID, f.Customer, f.Counter, f.ProviderKey, f.Model, string(f.Outcome), int(f.Tests), q.EndUser, q.Limit)
+			tenant, q.From, q.To, orNull(q.After.StartedAt), q.After.ID, f.Customer, f.Counter, f.ProviderKey, f.Model, string(f.Outcome), int(f.Tests), f.EndUser, q.Limit,
+			f.Tag.Name, f.Tag.Value, q.Request)
 		if err != nil {
 			return err
 		}
@@ -61,6 +63,11 @@ func (r *Reports) Requests(ctx context.Context, tenant uuid.UUID, q RequestFilte
 
 // fill completes the range. A later page needs no day after its cursor's.
 func (q *RequestFilter) fill(now time.Time) {
+	if q.Request != uuid.Nil && q.From.IsZero() && q.To.IsZero() {
+		if at := id.Time(q.Request); at.Year() >= 2020 && at.Year() < 2200 {
+			q.From, q.To = at.Add(-day), at.Add(day)
+		}
+	}
 	if q.To.IsZero() {
 		q.To = now.Add(time.Minute)
 	}

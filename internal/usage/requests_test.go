@@ -88,7 +88,8 @@ func TestLogKeepsWhatMatches(t *testing.T) {
 	b, s, tenant := newBooks(t), newSource(), id.New()
 	at := time.Now().Truncate(time.Second)
 	plain, old, user, no := call(tenant, at), call(tenant, at.Add(-2*day)), call(tenant, at), refusal(tenant, at)
-	user.EndUser, user.ModelAsked = "ann", "claude"
+	user.EndUser, user.ModelAsked, user.ProviderKey = "ann", "claude", sub(tenant, 9)
+	user.Tags = map[string]string{"team": "red"}
 	b.ingest(s.run(t, plain, old, user, no))
 	for name, c := range map[string]struct {
 		q    RequestFilter
@@ -96,9 +97,13 @@ func TestLogKeepsWhatMatches(t *testing.T) {
 	}{
 		"everything": {RequestFilter{}, 4},
 		"a day":      {RequestFilter{From: at.Add(-time.Hour), To: at.Add(time.Second)}, 3},
-		"end user":   {RequestFilter{EndUser: "ann"}, 1},
+		"end user":   {RequestFilter{Filter: Filter{EndUser: "ann"}}, 1},
 		"model":      {RequestFilter{Filter: Filter{Model: "claude"}}, 1},
 		"refused":    {RequestFilter{Filter: Filter{Outcome: "refused"}}, 1},
+		"a tag":      {RequestFilter{Filter: Filter{Tag: Tag{"team", "red"}}}, 1},
+		"other tag":  {RequestFilter{Filter: Filter{Tag: Tag{"team", "blue"}}}, 0},
+		"its key":    {RequestFilter{Filter: Filter{ProviderKey: sub(tenant, 9)}}, 1},
+		"a request":  {RequestFilter{Request: old.RequestID}, 1},
 		"customer":   {RequestFilter{Filter: Filter{Customer: sub(tenant, 1)}}, 4},
 		"a stranger": {RequestFilter{Filter: Filter{Counter: id.New()}}, 0},
 		"tests":      {RequestFilter{Filter: Filter{Tests: OnlyTests}}, 0},

@@ -1,0 +1,68 @@
+package whole
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/test/stack"
+)
+
+// settled makes a call of the decision API that used 10 input tokens.
+func settled(t *testing.T, w stack.World, labels string) {
+	t.Helper()
+	r := weir.Want(t, 201, "POST", "/v1/reservations", w.ManagementKey, fmt.Sprintf(`{"customer": %q, "model": "gpt-4o", "estimate": {"input_tokens": 10}%s}`, w.Customer, labels))
+	weir.Want(t, 200, "POST", "/v1/reservations/"+r.Text("id")+"/settle", w.ManagementKey, `{"outcome": "ok", "usage": {"input_tokens": 10}}`)
+}
+
+func TestUsageIsReportedByEndUserTagAndOutcome(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	settled(t, w, `, "end_user": "ann", "tags": {"team": "red"}`)
+	settled(t, w, `, "end_user": "ann", "tags": {"team": "blue"}`)
+	settled(t, w, ``)
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Want(t, 200, "GET", "/api/v1/usage", w.ManagementKey, nil); a.JSON("totals.requests") != 3.0 {
+			return a.String()
+		}
+		return ""
+	})
+	for path, want := range map[string]float64{
+		"group_by=end_user": 30, "group_by=tag:team": 30, "group_by=outcome&outcome=ok": 30, "outcome=refused": 0, "end_user=ann": 20, "tag:team=red": 10, "tag:team=green": 0,
+	} {
+		a := weir.Want(t, 200, "GET", "/api/v1/usage?"+path, w.ManagementKey, nil)
+		if a.JSON("totals.input_tokens") != want || a.Text("complete_until") == "" {
+			t.Errorf("%s: %s", path, a)
+		}
+	}
+	a := weir.Want(t, 200, "GET", "/api/v1/usage?group_by=tag:team", w.ManagementKey, nil)
+	if a.Text("data.0.group.tag:team") != "" || a.Text("data.1.group.tag:team") != "blue" || a.Text("data.2.group.tag:team") != "red" {
+		t.Errorf("by tag: %s", a)
+	}
+	for _, path := range []string{"group_by=shoe", "group_by=tag:", "group_by=tag:a%20b", "outcome=fine", "tag:a=1&tag:b=2", "tag:%20=1", "tag:a="} {
+		weir.Want(t, 400, "GET", "/api/v1/usage?"+path, w.ManagementKey, nil)
+	}
+	for path, want := range map[string]int{"tag:team=red": 1, "end_user=ann": 2, "outcome=ok": 3, "model=none": 0, "request=" + weir.Want(t, 200, "GET", "/api/v1/requests", w.ManagementKey, nil).Text("data.0.id"): 1} {
+		a := weir.Want(t, 200, "GET", "/api/v1/requests?"+path, w.ManagementKey, nil)
+		if list, _ := a.JSON("data").([]any); len(list) != want {
+			t.Errorf("%s: %s", path, a)
+		}
+	}
+	weir.Want(t, 400, "GET", "/api/v1/requests?outcome=fine", w.ManagementKey, nil)
+	weir.Want(t, 400, "GET", "/api/v1/requests?request=req_1", w.ManagementKey, nil)
+}
+
+func TestWhatProvidersChargeNeedsTheScopeForMoney(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	settled(t, w, ``)
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Want(t, 200, "GET", "/api/v1/usage", w.ManagementKey, nil); a.JSON("totals.unpriced_requests") != 1.0 || a.JSON("totals.provider_cost") == nil {
+			return a.String()
+		}
+		return ""
+	})
+	narrow := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "reader", "scopes": ["usage:read"]}`).Text("secret")
+	if a := weir.Want(t, 200, "GET", "/api/v1/usage", narrow, nil); a.JSON("totals.provider_cost") != nil || a.JSON("totals.unpriced_requests") != nil {
+		t.Errorf("without money:read: %s", a)
+	}
+}
