@@ -60,7 +60,7 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 			if b := tab.Bytes(); b > heaviest {
 				t.Errorf("it weighs %d bytes, more than %d", b, heaviest)
 			}
-			still(t, tab, "1440 px")
+			still(t, tab, "1440 px", p.Path)
 			narrow(t, tab)
 			accessible(t, tab, "light")
 			tab.Dark(true)
@@ -69,7 +69,7 @@ func sound(t *testing.T, tab *chrome.Tab, pages []site.Page) {
 			for _, width := range []int64{chrome.Tablet, chrome.Phone} {
 				tab.Width(width)
 				tab.Open(p.Path)
-				still(t, tab, fmt.Sprint(width, " px"))
+				still(t, tab, fmt.Sprint(width, " px"), p.Path)
 				narrow(t, tab)
 			}
 			accessible(t, tab, "light, 390 px")
@@ -88,10 +88,17 @@ func narrow(t *testing.T, tab *chrome.Tab) {
 	}
 }
 
-func still(t *testing.T, tab *chrome.Tab, what string) {
+// still holds a page to its place. A busy machine may hand a stylesheet or a
+// font over late, once; what moves by itself moves every time.
+func still(t *testing.T, tab *chrome.Tab, what, path string) {
 	t.Helper()
-	if shift := tab.Shift(); shift.Score >= steady {
-		t.Errorf("%s: layout shift %.3f, at least %.2f: %v", what, shift.Score, steady, shift.Moved)
+	first := tab.Shift()
+	if first.Score < steady {
+		return
+	}
+	tab.Open(path)
+	if again := tab.Shift(); again.Score >= steady {
+		t.Errorf("%s: layout shift %.3f and then %.3f, at least %.2f: %v, %v", what, first.Score, again.Score, steady, first.Moved, again.Moved)
 	}
 }
 
