@@ -193,7 +193,7 @@ func TestWhatWasLearnedIsMadeAnewFromTheEvents(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `update usage_estimates set calls = calls + 1, outputs = '{9}'`)
 		return err
 	}))
-	if diffs, err := Reconcile(t.Context(), b.Worker, at.Add(-10*day), at.Add(day)); err != nil || len(diffs) == 0 {
+	if diffs, err := Reconcile(t.Context(), b.Worker, uuid.Nil, at.Add(-10*day), at.Add(day), at); err != nil || len(diffs) == 0 {
 		t.Fatalf("a wrong figure is not found: %v", err)
 	}
 	must(t, b.w.Relearn(t.Context(), at.Add(-5*day), at.Add(day)))

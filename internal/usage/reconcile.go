@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/postgres"
@@ -18,47 +19,68 @@ type Difference struct {
 
 // Reconcile recomputes, from the stored events, every rollup bucket and every
 // calendar window that starts in [from, to), and returns what differs, by table
-// and key. db is a pool of the worker role. Retention bounds what can be asked:
-// minutes are kept 48 hours.
-func Reconcile(ctx context.Context, db *postgres.DB, from, to time.Time) ([]Difference, error) {
-	var all []Difference
-	err := db.Tx(ctx, func(tx pgx.Tx) error {
-		all = nil
-		for _, check := range checks {
-			rows, err := tx.Query(ctx, check.sql, from, to)
-			if err != nil {
-				return err
-			}
-			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Difference, error) {
-				d := Difference{Table: check.table}
-				return d, row.Scan(&d.Key, &d.Booked, &d.Events)
-			})
-			if err != nil {
-				return err
-			}
-			all = append(all, found...)
-		}
-		return nil
+// and key, as one instant shows it. tenant uuid.Nil is every tenant: then db is
+// a pool of the worker role. Retention bounds what can be asked: minutes are
+// compared where they are kept.
+func Reconcile(ctx context.Context, db *postgres.DB, tenant uuid.UUID, from, to, now time.Time) (all []Difference, err error) {
+	err = db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+		all, err = reconcile(ctx, tx, tenant, from, to, now)
+		return err
 	})
 	return all, err
 }
 
+func reconcile(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, from, to, now time.Time) (all []Difference, err error) {
+	var of *uuid.UUID
+	if tenant != uuid.Nil {
+		of = &tenant
+	}
+	for _, check := range checks {
+		since := from
+		if kept := now.Add(-MinutesKept + time.Hour); check.table == "usage_minute" && kept.After(since) {
+			since = kept
+		}
+		rows, err := tx.Query(ctx, check.sql, since, to, of)
+		if err != nil {
+			return nil, err
+		}
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Difference, error) {
+			d := Difference{Table: check.table}
+			return d, row.Scan(&d.Key, &d.Booked, &d.Events)
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// The bucket of an event in each rollup, as SQL.
+const (
+	minuteBucket  = "date_trunc('minute', started_at)"
+	quarterBucket = "date_bin('15 minutes', started_at, timestamptz '2000-01-01')"
+	dayBucket     = "local_day"
+)
+
+const ofTenant = " and ($3::uuid is null or tenant_id = $3)"
+
 type check struct{ table, sql string }
 
 var checks = []check{
-	rollupCheck("usage_minute", "date_trunc('minute', started_at)"),
-	rollupCheck("usage_quarter", "date_bin('15 minutes', started_at, timestamptz '2000-01-01')"),
-	rollupCheck("usage_day", "local_day"),
+	rollupCheck("usage_minute", minuteBucket),
+	rollupCheck("usage_quarter", quarterBucket),
+	rollupCheck("usage_day", dayBucket),
 	{"cap_totals", `
 		with again as (
 			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, row(sum((c ->> 'amount')::bigint), sum(coalesce((c ->> 'pico')::bigint, 0)))::text as v
 			from usage_events, jsonb_array_elements(detail -> 'charges') c
 			where day_utc between $1::date - 2 and $2::date + 33
-			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2
+			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2` + ofTenant + `
 			group by tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz
 		), booked as (
 			select row(tenant_id, ledger, window_start)::text as k, row(used, used_pico)::text as v
-			from cap_totals where window_start >= $1 and window_start < $2
+			from cap_totals where window_start >= $1 and window_start < $2` + ofTenant + `
 		)` + compare},
 	{"usage_estimates", `
 		with again as (
@@ -67,13 +89,13 @@ var checks = []check{
 			           count(*) filter (where guess > 0), sum(guess), sum((input_tokens + cached_input_tokens + cache_write_tokens) * (guess > 0)::int))::text as v
 			from (select *, coalesce((detail ->> 'guess')::bigint, 0) as guess, detail -> 'estimate' -> 'tokens' as reserved from usage_events) e
 			where day_utc >= $1::date and day_utc < $2::date and outcome = 'ok' and estimated = '' and kind <> 'decision'
-			  and counter_id is not null and model_asked <> '' and detail -> 'self_reported' is null
+			  and counter_id is not null and model_asked <> '' and detail -> 'self_reported' is null` + ofTenant + `
 			group by tenant_id, counter_id, day_utc
 		), booked as (
 			select row(tenant_id, counter_id, day_utc)::text as k,
 			       row(sum(calls), sum(reserved_input_tokens), sum(reserved_output_tokens), sum(input_tokens), sum(output_tokens),
 			           sum(guesses), sum(guessed_tokens), sum(guessed_input_tokens))::text as v
-			from usage_estimates where day_utc >= $1::date and day_utc < $2::date
+			from usage_estimates where day_utc >= $1::date and day_utc < $2::date` + ofTenant + `
 			group by tenant_id, counter_id, day_utc
 		)` + compare},
 }
@@ -94,12 +116,12 @@ func rollupCheck(table, bucket string) check {
 			       row(sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens),
 			           sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)))::text as v
 			from usage_events, (select '00000000-0000-0000-0000-000000000000'::uuid as nil) zero
-			where day_utc between $1::date - 1 and $2::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2
+			where day_utc between $1::date - 1 and $2::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2` + ofTenant + `
 			group by tenant_id, ` + bucket + `, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency, nil
 		), booked as (
 			select row(tenant_id, bucket, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency)::text as k,
 			       row(requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico)::text as v
-			from ` + table + ` where bucket >= $1 and bucket < $2
+			from ` + table + ` where bucket >= $1 and bucket < $2` + ofTenant + `
 		)` + compare}
 }
 

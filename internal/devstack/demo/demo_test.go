@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/keyring"
@@ -66,7 +67,7 @@ func TestFillingAgainMakesNothingTwiceAndTheBooksBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer worker.Close()
-	differ, err := usage.Reconcile(t.Context(), worker, o.Now.AddDate(0, 0, -5), o.Now.AddDate(0, 0, 2))
+	differ, err := usage.Reconcile(t.Context(), worker, uuid.Nil, o.Now.AddDate(0, 0, -5), o.Now.AddDate(0, 0, 2), o.Now.AddDate(0, 0, -5))
 	if err != nil || len(differ) > 0 {
 		t.Errorf("%v %v", err, differ)
 	}
