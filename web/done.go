@@ -13,6 +13,7 @@ var dones = map[string]string{
 	"provider-off":        "The key is switched off. No new call uses it.",
 	"provider-on":         "The key was checked, and is switched on.",
 	"provider-checked":    "The provider was asked again.",
+	"day-asked":           "The day is being summed again from its calls. That takes a few seconds.",
 	"cooling-cleared":     "It is cleared. Calls go out through it within a second.",
 	"learned-forgotten":   "It is forgotten. The next answer that states it teaches it again.",
 	"pool-added":          "The pool is made. Its keys count together within a second.",

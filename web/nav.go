@@ -47,7 +47,10 @@ var navigation = []navGroup{
 		{Path: "/providers", Icon: "providers", Words: "Provider keys", Short: "Providers", Needs: seeProviderKeys},
 		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels, Apart: true},
 	}},
-	{"Workspace", []entry{{Path: "/settings", Icon: "settings", Words: "Settings"}}},
+	{"Workspace", []entry{
+		{Path: "/reconcile", Icon: "reconcile", Words: "Reconcile", Apart: true},
+		{Path: "/settings", Icon: "settings", Words: "Settings"},
+	}},
 	{apiReference, []entry{
 		{Path: "/docs", Icon: "docs", Words: "API"},
 		{Path: "/docs/gateway", Icon: "providers", Words: "The gateway"},

@@ -16,5 +16,7 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
 	p.get(e, "/requests", p.page("", p.requestsPage))
 	p.get(e, "/requests/:id", p.page("", p.requestPage))
+	p.get(e, "/reconcile", p.page("", p.reconcilePage))
+	p.post(e, "/reconcile/rebuild", p.page(keepBooks, p.rebuildDay))
 	p.get(e, "/search", p.page("", p.search))
 }

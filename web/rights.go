@@ -15,14 +15,15 @@ const (
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
 	changeTenant      right = "the organisation's settings"
+	keepBooks         right = "summing days again"
 )
 
 // rights is what each role sees and does beside reading usage, limits and
 // plans, which every member does. Who sees keys of a kind may make and revoke
 // them; who sees provider keys, pools and aliases may change them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, changeTenant},
-	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, changeTenant, keepBooks},
+	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, keepBooks},
 	"developer": {seeCustomerKeys, seeModels, seeCustomers, changeCustomers},
 	"billing":   {seeMoney, seeCustomers, changePlans},
 	"viewer":    {},

@@ -25,7 +25,8 @@ var forms = map[string]string{
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
-	"/playground": "owner admin developer", "/playground/stream": "owner admin developer",
+	"/reconcile/rebuild": "owner admin",
+	"/playground":        "owner admin developer", "/playground/stream": "owner admin developer",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
 }
 

@@ -54,6 +54,7 @@ type Worker struct {
 	Common
 	DatabaseURL string `env:"WORKER_DATABASE_URL,required,notEmpty"` // as weir_worker
 	Workers     int    `env:"WORKERS" envDefault:"2"`                // messages stored at once
+	UsageDays   int    `env:"USAGE_DAYS" envDefault:"400"`           // how long calls are kept
 
 	// What follows is as for the API: webhooks, alerts and mail.
 	AppURL        string   `env:"DATABASE_URL,required,notEmpty"` // as weir_app

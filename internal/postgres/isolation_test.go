@@ -53,6 +53,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into webhook_deliveries (tenant_id, endpoint_id, message_id, state, next_at) values ($1, $2, $3, 'held', now())`, []any{endpoint, message}},
 			{`insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt_id, at, status, ms, error) values ($1, $2, $3, $3, now(), 200, 1, '')`, []any{endpoint, message}},
 			{`insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at) values ($1, $2, 'a@b.example', 'S', 'B', 'dead', now(), now())`, []any{id.New()}},
+			{`insert into reconciliations (tenant_id, day) values ($1, now())`, nil},
 			{`insert into setup_steps (tenant_id, step) values ($1, 'plan')`, nil},
 			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
 		} {

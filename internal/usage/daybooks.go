@@ -33,7 +33,7 @@ func (r *Reports) DayBooks(ctx context.Context, tenant uuid.UUID, from, to time.
 	now := r.now()
 	err = r.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
 		b = DayBooks{}
-		if b.AsOf, err = asOf(ctx, tx, now); err != nil {
+		if b.AsOf, _, err = complete(ctx, tx, now); err != nil {
 			return err
 		}
 		events := fmt.Sprintf(`(select *, local_day as bucket from usage_events where day_utc between '%s'::date - 1 and '%s'::date + 3) e`, from.UTC().Format(time.DateOnly), to.UTC().Format(time.DateOnly))
@@ -142,10 +142,16 @@ func (r *Reports) DayChecks(ctx context.Context, tenant uuid.UUID, from, to time
 	return days, err
 }
 
+// Audit writes who did what, in the transaction that does it.
+type Audit func(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object string, difference any) error
+
 // AskRebuild has a worker sum the day that begins at from and ends at to again
 // from its events, within seconds. Asking twice is asking once.
-func (r *Reports) AskRebuild(ctx context.Context, tenant uuid.UUID, from, to time.Time) error {
+func (r *Reports) AskRebuild(ctx context.Context, tenant uuid.UUID, from, to time.Time, audit Audit) error {
 	return r.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if err := audit(ctx, tx, tenant, "books.rebuild", from.UTC().Format(time.RFC3339), map[string]time.Time{"from": from, "to": to}); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `
 			insert into reconciliations (tenant_id, day, day_end, asked_at)
 			values ($1, $2, $3, now())

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -93,7 +94,7 @@ func TestADayThatDiffersIsFoundAndPutRightOnceSomebodyAsks(t *testing.T) {
 	if len(day) < 2 || day[0].Differs != 0 || !day[1].Day.Equal(wrong) || day[1].Differs != 1 {
 		t.Fatalf("%+v", day)
 	}
-	must(t, b.reports().AskRebuild(t.Context(), tenant, wrong, wrong.Add(24*time.Hour)))
+	must(t, b.reports().AskRebuild(t.Context(), tenant, wrong, wrong.Add(24*time.Hour), unaudited))
 	must(t, keeper.RebuildAsked(t.Context()))
 	day = b.reports().checks(t, tenant, noon)
 	if day[1].Differs != 0 || day[1].RebuiltAt.IsZero() || day[1].Asked {
@@ -101,6 +102,8 @@ func TestADayThatDiffersIsFoundAndPutRightOnceSomebodyAsks(t *testing.T) {
 	}
 	balanced(t, b.Worker)
 }
+
+func unaudited(context.Context, pgx.Tx, uuid.UUID, string, string, any) error { return nil }
 
 func (r *Reports) checks(t testing.TB, tenant uuid.UUID, around time.Time) []DayCheck {
 	t.Helper()
@@ -138,7 +141,7 @@ func TestWhatIsPastItsTimeGoesAndSumsOfDaysStay(t *testing.T) {
 	}
 	old := now.AddDate(0, 0, -40)
 	from := old.Truncate(day)
-	must(t, b.reports().AskRebuild(t.Context(), short, from, from.Add(24*time.Hour)))
+	must(t, b.reports().AskRebuild(t.Context(), short, from, from.Add(24*time.Hour), unaudited))
 	must(t, keeper.RebuildAsked(t.Context()))
 	if n := query[int64](t, b.Worker, "select sum(requests)::bigint from usage_day where tenant_id = $1 and bucket = $2", short, from); n != 1 {
 		t.Errorf("a day whose calls are gone was summed from nothing: %d", n)

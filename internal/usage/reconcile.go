@@ -75,7 +75,7 @@ var checks = []check{
 		with again as (
 			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, row(sum((c ->> 'amount')::bigint), sum(coalesce((c ->> 'pico')::bigint, 0)))::text as v
 			from usage_events, jsonb_array_elements(detail -> 'charges') c
-			where day_utc between $1::date - 2 and $2::date + 33
+			where day_utc between $1::timestamptz::date - 2 and $2::timestamptz::date + 33
 			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2` + ofTenant + `
 			group by tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz
 		), booked as (
@@ -88,14 +88,14 @@ var checks = []check{
 			       row(count(*), sum(` + reservedInput + `), sum(` + reservedOutput + `), sum(input_tokens + cached_input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens),
 			           count(*) filter (where guess > 0), sum(guess), sum((input_tokens + cached_input_tokens + cache_write_tokens) * (guess > 0)::int))::text as v
 			from (select *, coalesce((detail ->> 'guess')::bigint, 0) as guess, detail -> 'estimate' -> 'tokens' as reserved from usage_events) e
-			where day_utc >= $1::date and day_utc < $2::date and outcome = 'ok' and estimated = '' and kind <> 'decision'
+			where day_utc >= $1::timestamptz::date and day_utc < $2::timestamptz::date and outcome = 'ok' and estimated = '' and kind <> 'decision'
 			  and counter_id is not null and model_asked <> '' and detail -> 'self_reported' is null` + ofTenant + `
 			group by tenant_id, counter_id, day_utc
 		), booked as (
 			select row(tenant_id, counter_id, day_utc)::text as k,
 			       row(sum(calls), sum(reserved_input_tokens), sum(reserved_output_tokens), sum(input_tokens), sum(output_tokens),
 			           sum(guesses), sum(guessed_tokens), sum(guessed_input_tokens))::text as v
-			from usage_estimates where day_utc >= $1::date and day_utc < $2::date` + ofTenant + `
+			from usage_estimates where day_utc >= $1::timestamptz::date and day_utc < $2::timestamptz::date` + ofTenant + `
 			group by tenant_id, counter_id, day_utc
 		)` + compare},
 }
@@ -116,7 +116,7 @@ func rollupCheck(table, bucket string) check {
 			       row(sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens),
 			           sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)))::text as v
 			from usage_events, (select '00000000-0000-0000-0000-000000000000'::uuid as nil) zero
-			where day_utc between $1::date - 1 and $2::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2` + ofTenant + `
+			where day_utc between $1::timestamptz::date - 1 and $2::timestamptz::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2` + ofTenant + `
 			group by tenant_id, ` + bucket + `, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency, nil
 		), booked as (
 			select row(tenant_id, bucket, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency)::text as k,
