@@ -123,6 +123,13 @@ func (d *Directory) Caller(ctx context.Context, secret, ip string) (Caller, erro
 	return c, nil
 }
 
+// Suspended tells whether a tenant is suspended: what of its calls still runs has
+// to end.
+func (d *Directory) Suspended(ctx context.Context, tenant uuid.UUID) (bool, error) {
+	g, err := d.grounds.Get(ctx, tenant)
+	return err == nil && g.Tenant.SuspendedAt != nil, err
+}
+
 func (d *Directory) find(ctx context.Context, secret string) (Caller, error) {
 	switch {
 	case tenants.WellFormed(secret):

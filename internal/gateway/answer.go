@@ -19,6 +19,7 @@ import (
 const (
 	answerLimit = 64 << 20  // of a whole answer
 	vectorLimit = 256 << 20 // of one of vectors, which some write a line each
+	piecesLimit = 256 << 20 // of an answer that goes on in pieces as it comes
 	errorLimit  = 64 << 10  // of an error's body
 )
 
@@ -45,7 +46,7 @@ func (x *exchange) whole(resp *http.Response) *failure {
 	if x.call.form.wire == wire.Embeddings {
 		most = vectorLimit
 	}
-	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), most+1))
+	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body, most+1), most+1))
 	if err != nil {
 		return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
 	}
@@ -120,7 +121,7 @@ func (x *exchange) raw(resp *http.Response) *failure {
 	if !passable(media) {
 		return x.invalid(nil)
 	}
-	from := x.try.watch.reader(resp.Body)
+	from := x.try.watch.reader(resp.Body, piecesLimit)
 	held, spare := make([]byte, 32<<10), make([]byte, 32<<10)
 	n, err := io.ReadAtLeast(from, held, 1)
 	if err != nil && err != io.EOF { //nolint:errorlint // ReadAtLeast's own

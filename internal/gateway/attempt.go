@@ -47,7 +47,7 @@ type try struct {
 // attempt sends the call to the candidate and passes its answer on. nil: the
 // client has its answer, and the call is settled.
 func (x *exchange) attempt() *failure {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.k.ctx))
+	ctx, cancel := context.WithCancelCause(x.ctx)
 	defer cancel(nil)
 	x.try = &try{sent: x.s.Now().UTC().Truncate(time.Microsecond), ctx: ctx, watch: watch(cancel, x.s.Timeouts.from(x.since, x.s.Now()))}
 	defer x.try.watch.stop()
@@ -80,12 +80,12 @@ func (x *exchange) attempt() *failure {
 // lost is an attempt without an answer, or without all of it: the client left,
 // or the provider failed.
 func (x *exchange) lost(err error) *failure {
-	if x.k.ctx.Err() != nil {
+	cause := context.Cause(x.try.ctx)
+	if errors.Is(cause, errClientGone) {
 		return &failure{err: x.k.ctx.Err(), outcome: usage.Aborted, tokens: x.prompt(), estimated: "client_gone"}
 	}
-	cause := context.Cause(x.try.ctx)
-	if errors.Is(cause, errHalted) {
-		return &failure{err: halted(), outcome: usage.Aborted, tokens: x.prompt(), estimated: "server_stopping"}
+	if stopped(cause) {
+		return &failure{err: stopFault(cause), outcome: usage.Aborted, tokens: x.prompt(), estimated: fault.Of(stopFault(cause)).Code}
 	}
 	x.failed(0, nil, nil)
 	var late *timeoutError
@@ -101,6 +101,18 @@ func (x *exchange) prompt() limits.Tokens {
 	return x.call.tokens(limits.Tokens{Input: x.estimate.Tokens.Input})
 }
 
+// stopped tells whether a cause is that this server stops, or the tenant has to.
+func stopped(cause error) bool {
+	return errors.Is(cause, errHalted) || errors.Is(cause, errSuspended)
+}
+
+func stopFault(cause error) error {
+	if errors.Is(cause, errSuspended) {
+		return fault.New(fault.Unauthenticated, "tenant_suspended", "This account is suspended.")
+	}
+	return halted()
+}
+
 func halted() error {
 	return fault.New(fault.Unavailable, "server_stopping", "This server is being replaced and could not wait for the provider any longer. Send the call again.").After(time.Second)
 }
@@ -109,7 +121,7 @@ func halted() error {
 // words of the body only reach the client where they are about its own request,
 // free of secrets.
 func (x *exchange) rejected(resp *http.Response) *failure {
-	body, _ := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), errorLimit)) // what came is enough
+	body, _ := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body, errorLimit), errorLimit)) // what came is enough
 	return x.refusedBy(resp.StatusCode, resp.Header, body)
 }
 

@@ -34,15 +34,12 @@ func TestABeatReadsNothingOfTheAnswer(t *testing.T) {
 		defer close(ended)
 		for range 2_000 {
 			b.beat()
-			b.stop()
-			b.over.Store(false)
 		}
 	}()
 	h := c.Response().Header()
 	for i := 0; ; i++ {
 		select {
 		case <-ended:
-			b.stop()
 			return
 		default:
 			h.Set(fmt.Sprint("X-", i%40), "written by open")

@@ -24,7 +24,7 @@ func TestTheLargestBodyTakesAFewTimesItsSize(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		call, err := parse(echo.New().NewContext(r, httptest.NewRecorder()), formAt(wire.Chat))
 		if err == nil {
-			call.estimate(nil, known{})
+			call.estimate(nil, nil, known{})
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 10*uint64(len(body)) {

@@ -32,6 +32,7 @@ type call struct {
 	body  *jsonbody.Object // nil: a form with parts
 	parts *parts
 
+	length        int64            // of the body
 	translated    *jsonbody.Object // in the other form of a chat
 	translatedFor target
 
@@ -90,6 +91,7 @@ func (call *call) readBody(r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
+	call.length = int64(len(raw))
 	if call.body, err = jsonbody.ParseObject(raw); err != nil {
 		return err
 	}
@@ -100,6 +102,17 @@ func (call *call) readBody(r *http.Request) (err error) {
 	}
 	call.model, err = modelOf(call.body, call.form.model)
 	return err
+}
+
+// size is about how many bytes a call holds.
+func (call *call) size() (n int64) {
+	if call.parts != nil {
+		for _, x := range call.parts.list {
+			n += int64(len(x.body))
+		}
+		return n
+	}
+	return call.length
 }
 
 func steers(name string) error {

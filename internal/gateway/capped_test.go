@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,5 +184,46 @@ func TestACeilingDoesNotShrinkToWhatAnswersUsuallyTake(t *testing.T) {
 	})
 	if now, _ := ceilingsIn(t, up.Last().Body); len(first) != 1 || len(now) != 1 || now[0] != first[0] {
 		t.Errorf("the ceiling went from %v to %v", first, now)
+	}
+}
+
+// TestWhatIsHeldIsWhatAnyOfTheProvidersMayWrite, and none is told to write more
+// than its model can.
+func TestWhatIsHeldIsWhatAnyOfTheProvidersMayWrite(t *testing.T) {
+	t.Parallel()
+	s := rig(t)
+	for name, caps := range map[string]bool{"stated": false, "given": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := upstreamtest.New(t)
+			w := s.Setup(t, stack.Options{Upstream: up, CapOutput: caps, Plan: []stack.Limit{{Dimension: "tokens", Window: "day", Amount: 10_000_000}}})
+			s.Want(t, 200, "POST", "/api/v1/catalogue/models", w.ManagementKey, `{"csv": "provider,model,context,max_output,default_output,input,tools,valid_from,source\ncustom,test-small,131072,100,,text,true,2020-11-01,ours\ncustom,test-large,131072,5000,5000,text,true,2020-11-01,ours\n", "dry_run": false}`)
+			models := []string{"test-small", "test-large"}
+			if caps {
+				models = []string{"test-large", "test-small"}
+			}
+			s.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, fmt.Sprintf(
+				`{"name": "front", "candidates": [{"model": %q, "provider_key": %q, "priority": 1, "weight": 1}, {"model": %q, "provider_key": %q, "priority": 2, "weight": 1}]}`, models[0], w.ProviderKey, models[1], w.ProviderKey))
+			up.Choose(func(c upstreamtest.Call) upstreamtest.Script {
+				if strings.Contains(string(c.Body), models[0]) {
+					return upstreamtest.Failed(403)
+				}
+				return upstreamtest.Script{}
+			})
+			call := `{"model": "front", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]}`
+			if caps {
+				call = `{"model": "front", "messages": [{"role": "user", "content": "Hi"}]}`
+			}
+			stack.Eventually(t, 10*time.Second, func() string {
+				if a := s.Call(t, "POST", "/v1/chat/completions", w.Key, call); a.Status != 200 {
+					return a.String()
+				}
+				return ""
+			})
+			list, _ := ceilingsIn(t, up.Last().Body)
+			if e := cappedEvent(t, s, w); e.Reserved != 5000 || caps && (len(list) != 1 || list[0] != 100) {
+				t.Errorf("%d are reserved, and the provider that serves was told %v", e.Reserved, list)
+			}
+		})
 	}
 }

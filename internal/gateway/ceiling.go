@@ -28,7 +28,7 @@ func (call *call) capOutput(output int64) int64 {
 }
 
 // setCeiling states the ceiling that the call was given in the body for a
-// candidate, by the one name that its provider reads.
+// candidate, by the one name that its provider reads: no more than its model takes.
 func (call *call) setCeiling(o *jsonbody.Object, c candidate) {
 	if call.ceiling == 0 {
 		return
@@ -44,5 +44,13 @@ func (call *call) setCeiling(o *jsonbody.Object, c candidate) {
 		o.Drop("max_tokens")
 		o.Drop("max_completion_tokens")
 	}
-	o.Set(name, jsontext.Value(strconv.FormatInt(call.ceiling, 10)))
+	o.Set(name, jsontext.Value(strconv.FormatInt(c.atMost(call.ceiling), 10)))
+}
+
+// atMost is a ceiling that the candidate's model takes.
+func (c candidate) atMost(ceiling int64) int64 {
+	if c.most > 0 {
+		return min(ceiling, c.most)
+	}
+	return ceiling
 }

@@ -47,12 +47,7 @@ func (h *health) note(list []tenants.KeyHealth) {
 		if known, ok := h.newer[at]; ok && known.Version >= k.Version {
 			continue
 		}
-		for drop := range h.newer {
-			if len(h.newer) < mostNewer {
-				break
-			}
-			delete(h.newer, drop)
-		}
+		evict(h.newer)
 		h.newer[at] = k
 	}
 }
@@ -87,7 +82,8 @@ func (h *health) fails(tenant uuid.UUID, model string, now bool) (before bool) {
 	defer h.mu.Unlock()
 	at := healthID{tenant, model}
 	before = h.failing[at]
-	if delete(h.failing, at); now && len(h.failing) < mostNewer {
+	if delete(h.failing, at); now {
+		evict(h.failing)
 		h.failing[at] = true
 	}
 	return before

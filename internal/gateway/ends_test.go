@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -162,4 +163,114 @@ func TestAProviderThatCannotBeToldACallIsPassedOver(t *testing.T) {
 	if got := told(t, s, a); got.Statuses != "401 0 200" || strings.Count(got.Charges, "provider_key/requests 1") != 2 || strings.Count(got.Charges, "provider_key/requests 0") != 1 {
 		t.Errorf("the books have %+v", got)
 	}
+}
+
+// TestAStreamLeavesItsConnectionForTheNextCall: a provider is not asked for a new
+// one by each.
+func TestAStreamLeavesItsConnectionForTheNextCall(t *testing.T) {
+	t.Parallel()
+	s := rig(t)
+	up := upstreamtest.New(t)
+	w := s.Setup(t, stack.Options{Upstream: up})
+	from := map[string]bool{}
+	for range 8 {
+		s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, body(true))
+		from[up.Last().From] = true
+	}
+	if len(from) > 2 {
+		t.Errorf("8 streams, one after the other, took %d connections", len(from))
+	}
+}
+
+// TestAKeyThatIsRemovedWhileACallRunsIsNotTriedNext.
+func TestAKeyThatIsRemovedWhileACallRunsIsNotTriedNext(t *testing.T) {
+	t.Parallel()
+	s := rig(t)
+	w, list := inOrder(t, s, 3)
+	alias(t, s, w, "second", list[1:2], func(int) (int, int) { return 1, 1 })
+	open := make(chan struct{})
+	late := upstreamtest.Failed(401)
+	late.Wait = open
+	list[0].up.Next(late)
+	got := make(chan stack.Answer, 1)
+	go func() {
+		a, _ := s.Do(t.Context(), "POST", "/v1/chat/completions", w.Key, front(false))
+		got <- a
+	}()
+	stack.Eventually(t, 10*time.Second, func() string {
+		if len(chatCalls(list[0].up)) == 0 {
+			return "the call does not arrive"
+		}
+		return ""
+	})
+	s.Want(t, 204, "DELETE", "/api/v1/provider-keys/"+list[1].id, w.ManagementKey, nil)
+	stack.Eventually(t, 1400*time.Millisecond, func() string {
+		if a := s.Call(t, "GET", "/v1/models/second", w.Key, nil); a.Status != 404 {
+			return a.String()
+		}
+		return ""
+	})
+	close(open)
+	if a := <-got; a.Status != 200 || len(chatCalls(list[1].up)) != 0 || len(chatCalls(list[2].up)) != 1 {
+		t.Errorf("the removed key was called %d times, the next %d; the client got %s", len(chatCalls(list[1].up)), len(chatCalls(list[2].up)), a)
+	}
+}
+
+// TestACallOfATenantThatIsSuspendedEnds in the middle of its answer, says so, and
+// is charged what came.
+func TestACallOfATenantThatIsSuspendedEnds(t *testing.T) {
+	t.Parallel()
+	s := rig(t)
+	up := upstreamtest.New(t)
+	w := world(t, s, up)
+	tenant, err := id.Tenant.Parse(w.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.Next(upstreamtest.Script{Words: slices.Repeat([]string{"word "}, 400), Pause: 50 * time.Millisecond})
+	go func() {
+		stack.Eventually(t, 10*time.Second, func() string {
+			if len(chatCalls(up)) == 0 {
+				return "the call does not arrive"
+			}
+			return ""
+		})
+		stack.Rows[string](t, s, `update tenants set suspended_at = now() where tenant_id = $1 returning name`, tenant.String())
+	}()
+	a := s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, body(true))
+	e := entryOf(t, s, a.Header.Get("X-Request-Id"))
+	if !strings.Contains(string(a.Body), "tenant_suspended") || strings.Contains(string(a.Body), "[DONE]") || e.Outcome != "aborted" || e.Tokens.Input != e.Estimate || e.Tokens.Output == 0 {
+		t.Errorf("the books have %+v, the client %.300s", e, a)
+	}
+}
+
+// TestAClientThatLeavesPaysForNoFailureOfItsProvider.
+func TestAClientThatLeavesPaysForNoFailureOfItsProvider(t *testing.T) {
+	t.Parallel()
+	s := rig(t)
+	up := upstreamtest.New(t)
+	w := world(t, s, up)
+	open := make(chan struct{})
+	up.Next(upstreamtest.Script{Wait: open, Cut: 3})
+	leave(t, s, w, up, body(false), 0)
+	close(open)
+	tenant, err := id.Tenant.Parse(w.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack.Eventually(t, 20*time.Second, func() string {
+		got := stack.Rows[entryTotals](t, s, `select outcome, input_tokens, output_tokens from usage_events where tenant_id = $1`, tenant.String())
+		if len(got) != 1 {
+			return fmt.Sprintf("%d events", len(got))
+		}
+		if got[0] != (entryTotals{Outcome: "provider_error"}) {
+			t.Errorf("the books have %+v", got[0])
+		}
+		return ""
+	})
+}
+
+type entryTotals struct {
+	Outcome       string
+	Input, Output int64
 }

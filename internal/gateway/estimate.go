@@ -2,12 +2,16 @@ package gateway
 
 import (
 	"math"
+	"math/big"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"weir/internal/limits"
+	"weir/internal/money"
+	"weir/internal/usage"
 )
 
 const (
@@ -21,13 +25,13 @@ type known struct {
 	factor float64 // by which guesses of prompts were too low
 	p95    int64   // 95 % of earlier answers had at most so many tokens
 	usual  int64   // the model's output where a call states no ceiling
-	most   int64   // the model can write
+	most   int64   // any of the models can write
 }
 
-// estimate is what a call is expected to take: its prompt by a guess over the
-// text, corrected by what earlier calls showed, and an output allowance that a
-// small plan can still hold. The guess is what it was before the correction.
-func (call *call) estimate(plan []limits.Limit, k known) (c limits.Cost, guess int64) {
+// estimate is what a call is expected to take, at what its customer pays: its
+// prompt by a guess over the text, corrected by what earlier calls showed, and an
+// output allowance that a small plan can still hold. The guess is what it was before the correction.
+func (call *call) estimate(plan []limits.Limit, rates []usage.Rate, k known) (c limits.Cost, guess int64) {
 	c.Requests = 1
 	if call.form.media {
 		return c, 0
@@ -37,7 +41,7 @@ func (call *call) estimate(plan []limits.Limit, k known) (c limits.Cost, guess i
 	if k.factor > 0 {
 		c.Tokens.Input = min(int64(math.Ceil(float64(guess)*k.factor)), maxOutputTokens)
 	}
-	c.Tokens.Output = call.allowance(c.Tokens.Input, k, plan)
+	c.Tokens.Output = call.allowance(c, k, plan, rates)
 	return c, guess
 }
 
@@ -49,11 +53,12 @@ func (call *call) guess() (n int64) {
 	return min(n, maxOutputTokens)
 }
 
-// allowance is the output to reserve: what the call states, for all its answers
-// and no more than the model can write; otherwise the smallest of what is usual,
-// a quarter of the tightest token ceiling, and what that ceiling leaves beside
-// the input. So a guess never makes the first call of a small plan impossible.
-func (call *call) allowance(input int64, k known, plan []limits.Limit) int64 {
+// allowance is the output to reserve beside an input: what the call states, for
+// all its answers and no more than the model can write; otherwise the smallest of
+// what is usual, a quarter of the tightest ceiling of tokens or money, and what
+// that ceiling leaves beside the input. So a guess never makes the first call of a
+// small plan impossible.
+func (call *call) allowance(c limits.Cost, k known, plan []limits.Limit, rates []usage.Rate) int64 {
 	most := int64(maxOutputTokens)
 	if k.most > 0 {
 		most = min(k.most, maxOutputTokens/call.answers) * call.answers
@@ -64,16 +69,41 @@ func (call *call) allowance(input int64, k known, plan []limits.Limit) int64 {
 	out := min(k.output(), maxOutputTokens/call.answers) * call.answers
 	out = min(out, most)
 	for _, l := range plan {
-		if !l.Applies(call.model) || l.Dimension != limits.DimensionTokens && l.Dimension != limits.DimensionOutputTokens {
+		if !l.Applies(call.model) {
 			continue
 		}
 		ceiling := max(l.Amount, l.Burst)
-		out = min(out, ceiling/4)
-		if l.Dimension == limits.DimensionTokens {
-			out = min(out, ceiling-input)
+		switch l.Dimension {
+		case limits.DimensionTokens:
+			out = min(out, ceiling/4, ceiling-c.Tokens.Input)
+		case limits.DimensionOutputTokens:
+			out = min(out, ceiling/4)
+		case limits.DimensionSpend:
+			out = min(out, affordable(ceiling, c, rates))
 		}
 	}
 	return max(out, 0)
+}
+
+// affordable is how much output a quarter of a ceiling of money buys, and no more
+// than what it leaves beside the rest of a call. The ceiling is in micro-units.
+func affordable(ceiling int64, c limits.Cost, rates []usage.Rate) int64 {
+	i := slices.IndexFunc(rates, func(r usage.Rate) bool { return r.Class == usage.Output })
+	if i < 0 || rates[i].MicrosPerMillion <= 0 {
+		return maxOutputTokens
+	}
+	rest, _ := usage.Charge(rates, c)
+	all := money.Times(ceiling, 1_000_000)
+	price := big.NewInt(rates[i].MicrosPerMillion)
+	quarter := new(big.Int).Quo(all.Big(), new(big.Int).Mul(price, big.NewInt(4)))
+	left := new(big.Int).Quo(all.Sub(rest).Big(), price)
+	if left.Cmp(quarter) < 0 {
+		quarter = left
+	}
+	if !quarter.IsInt64() {
+		return maxOutputTokens
+	}
+	return quarter.Int64()
 }
 
 // output is what an answer takes where nothing is stated.

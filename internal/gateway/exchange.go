@@ -31,7 +31,9 @@ type exchange struct {
 	withdrawn   bool      // at is none any more: it was removed while the call waited
 	full        bool      // some candidate had no room
 	tried       []candidate
-	retries     int // of them, after a provider failed
+	retries     int             // of them, after a provider failed
+	ctx         context.Context // of the call's own: it outlives a client that left
+	stop        context.CancelCauseFunc
 	settled     bool
 	try         *try
 	took        func() usage.Result // what the answer that runs took so far; nil: there is none
@@ -42,6 +44,8 @@ type exchange struct {
 // call's event is written.
 func (x *exchange) run() error {
 	defer x.abandon()
+	x.ctx, x.stop = context.WithCancelCause(context.WithoutCancel(x.k.ctx))
+	defer x.stop(nil)
 	defer x.s.beat(x)()
 	var failures []*failure
 	for {
@@ -60,27 +64,32 @@ func (x *exchange) run() error {
 	}
 }
 
-// next makes the next attempt; none at a key that is gone.
+// next makes the next attempt; none for a client that has left, nor at a key that
+// is gone.
 func (x *exchange) next() *failure {
-	if !x.withdrawn {
-		return x.attempt()
+	switch {
+	case x.k.ctx.Err() != nil:
+		return &failure{err: x.k.ctx.Err(), outcome: usage.Aborted, unsent: true}
+	case x.withdrawn:
+		x.withdrawn = false
+		return &failure{err: refusedKeys(x.call.model), outcome: usage.ProviderError, next: otherKey, unsent: true}
 	}
-	x.withdrawn = false
-	return &failure{err: refusedKeys(x.call.model), outcome: usage.ProviderError, next: otherKey, unsent: true}
+	return x.attempt()
 }
 
 // moveOn takes the call to the next candidate that may be tried and that has
 // room.
 func (x *exchange) moveOn(f *failure) bool {
-	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.lastBegan().Sub(x.since) > x.s.Timeouts.Again {
+	if x.k.ctx.Err() != nil || x.s.Halt.Err() != nil || x.ctx.Err() != nil || x.lastBegan().Sub(x.since) > x.s.Timeouts.Again {
 		return false
 	}
+	x.lookAgain()
 	next := x.following(f)
 	if len(next) == 0 {
 		return false
 	}
 	if f.next == otherProvider {
-		if x.retries == maxRetries || !x.s.budgets.spend(x.k.who.Tenant.ID, x.s.Now()) {
+		if x.retries == maxRetries || !x.s.budgets.spend(x.k.who.Tenant.ID, x.k.who.Key.Customer, x.s.Now()) {
 			return false
 		}
 		x.retries++

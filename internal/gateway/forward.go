@@ -47,7 +47,7 @@ type target struct {
 // translate makes the call ready to be sent to a candidate that takes another
 // form.
 func (call *call) translate(c candidate) (err error) {
-	to := target{wire.ToMessages{MaxTokens: cmp.Or(call.ceiling, messageTokens), Model: c.model}, toChat(c)}
+	to := target{wire.ToMessages{MaxTokens: c.atMost(cmp.Or(call.ceiling, messageTokens)), Model: c.model}, toChat(c)}
 	if !call.foreign(c) || call.translated != nil && call.translatedFor == to {
 		return nil
 	}

@@ -64,10 +64,11 @@ type Timeouts struct {
 	Drain     time.Duration // how long a call goes on for its exact usage after its client left
 	Write     time.Duration // until a client takes what is written
 	Again     time.Duration // since its admission, in which a call may be tried again
+	Look      time.Duration // after which a call that runs looks whether it still may
 }
 
 // DefaultTimeouts are what production uses.
-var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute, Drain: 5 * time.Second, Write: 30 * time.Second, Again: 30 * time.Second}
+var DefaultTimeouts = Timeouts{FirstByte: 120 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute, Drain: 5 * time.Second, Write: 30 * time.Second, Again: 30 * time.Second, Look: 10 * time.Second}
 
 // from are the ceilings of an attempt at a call that began a while ago: they end
 // together.
@@ -83,11 +84,12 @@ type Server struct {
 	headroom *headroom
 	outliers *outliers
 	budgets  *budgets
+	waiting  *waiting
 }
 
 // New makes the surface.
 func New(d Deps) *Server {
-	return &Server{d, newHealth(), newHeadroom(), newOutliers(), newBudgets()}
+	return &Server{d, newHealth(), newHeadroom(), newOutliers(), newBudgets(), newWaiting()}
 }
 
 // Mount puts the routes on e.

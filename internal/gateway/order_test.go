@@ -163,21 +163,21 @@ func TestWhatFailsMuchMoreThanOthersIsLast(t *testing.T) {
 }
 
 func TestOfTenCallsOneMayBeTriedAgain(t *testing.T) {
-	b, tenant, now := newBudgets(), uuid.New(), time.Now()
+	b, tenant, customer, now := newBudgets(), uuid.New(), uuid.New(), time.Now()
 	spent := 0
 	for range 1000 {
-		b.called(tenant, now)
-		if b.spend(tenant, now) {
+		b.called(customer)
+		if b.spend(tenant, customer, now) {
 			spent++
 		}
 	}
 	if spent < 100 || spent > 106 {
 		t.Errorf("%d retries of 1,000 calls", spent)
 	}
-	for b.spend(tenant, now) {
+	for b.spend(tenant, customer, now) {
 		t.Error("there is more than was saved")
 	}
-	if !b.spend(tenant, now.Add(retryEvery)) || !b.spend(uuid.New(), now) {
+	if !b.spend(tenant, customer, now.Add(retryEvery)) || !b.spend(uuid.New(), uuid.New(), now) {
 		t.Error("who calls rarely has no retry")
 	}
 }

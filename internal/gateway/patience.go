@@ -35,7 +35,8 @@ func (k *caller) mayWait() bool { return k.echo.Request().Header.Get(maxWaitHead
 
 // admit decides a call, which may wait for it. A wait ends with its client, and
 // when the process is about to; its caller is held against what it may do by then.
-func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {
+// size is what its body takes meanwhile.
+func (s *Server) admit(k *caller, call usage.Call, size int64) (limits.Decision, error) {
 	var err error
 	if call.MaxWait, err = maxWait(k.echo.Request().Header.Get(maxWaitHeader)); err != nil {
 		return limits.Decision{}, err
@@ -43,6 +44,12 @@ func (s *Server) admit(k *caller, call usage.Call) (limits.Decision, error) {
 	if call.MaxWait == 0 {
 		return s.Meter.Admit(k.ctx, call)
 	}
+	leave, room := s.waiting.enter(call.Tenant, size)
+	if !room {
+		call.MaxWait = 0
+		return s.Meter.Admit(k.ctx, call)
+	}
+	defer leave()
 	call.RouteWait = routeWait
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)

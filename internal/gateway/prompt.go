@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -11,10 +13,9 @@ import (
 // which they stand: the parts of OpenAI's forms, and the sources of Anthropic's
 // images and documents. A source of text is text.
 var noText = map[string][]string{
-	"image_url": {"image_url"}, "video_url": {"video_url"}, "input_audio": {"input_audio"}, "file": {"file", "file_id"},
+	"image_url": {"image_url"}, "video_url": {"video_url"}, "input_audio": {"input_audio"},
 	"input_image": {"image_url", "file_id"}, "computer_screenshot": {"image_url", "file_id"}, "image_generation_call": {"result"},
-	"input_file": {"file_data", "file_id", "file_url"},
-	"base64":     {"data"}, "url": {"url"},
+	"base64": {"data"}, "url": {"url"},
 }
 
 // meaning is what the name of a member says of its value.
@@ -26,6 +27,8 @@ const (
 	roleName
 	typeName
 	mediaType
+	fileData // of a file: text where it says so
+	fileElsewhere
 )
 
 var meanings = func() map[string]meaning {
@@ -38,6 +41,7 @@ var meanings = func() map[string]meaning {
 			m[name] = mayBeMedia
 		}
 	}
+	m["file_data"], m["file_id"], m["file_url"] = fileData, fileElsewhere, fileElsewhere
 	return m
 }()
 
@@ -128,6 +132,10 @@ func (w *prompt) name(l *nested, name string) {
 	}
 	l.at = meanings[name]
 	switch {
+	case l.at >= fileData && w.d.PeekKind() == '"':
+		v, _ := w.d.ReadValue() // its end shows at the next token
+		l.sum += w.file(v, l.at)
+		l.at = 0
 	case l.at == mayBeMedia && !l.typed:
 		l.found = true
 		l.held++
@@ -154,4 +162,28 @@ func (w *prompt) text(l *nested, s string) {
 	case typeName:
 		l.typed, l.media = true, noText[s]
 	}
+}
+
+// file counts a file: its words where it is a text, else about a page.
+func (w *prompt) file(v jsontext.Value, at meaning) int64 {
+	if at == fileElsewhere || !bytes.HasPrefix(v, []byte(`"data:`)) {
+		return perImage
+	}
+	head, data, _ := bytes.Cut(v[len(`"data:`):], []byte(","))
+	media, _, _ := bytes.Cut(head, []byte(";"))
+	if !isText(string(media)) {
+		return perImage
+	}
+	data = bytes.TrimSuffix(data, []byte(`"`))
+	if bytes.HasSuffix(head, []byte(";base64")) {
+		plain := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
+		n, _ := base64.StdEncoding.Decode(plain, data) // what came before a fault is enough for a guess
+		data = plain[:n]
+	}
+	return w.count(string(data))
+}
+
+// isText tells whether files of a type hold their words as they are.
+func isText(media string) bool {
+	return strings.HasPrefix(media, "text/") || media == "application/json" || media == "application/xml" || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") && !strings.HasPrefix(media, "image/")
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"weir/internal/jsonbody"
 	"weir/internal/keyring"
 	"weir/internal/limits"
+	"weir/internal/money"
+	"weir/internal/usage"
 )
 
 // read is a chat completion as it is parsed.
@@ -30,7 +33,7 @@ func reserved(t *testing.T, body string, plan []limits.Limit) limits.Tokens {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := call.estimate(plan, known{})
+	c, _ := call.estimate(plan, nil, known{})
 	return c.Tokens
 }
 
@@ -130,6 +133,42 @@ func TestMediaAreNotCountedAsTextWhereverTheirTypeStands(t *testing.T) {
 		}
 		if n := messages(t, `{"messages":[{"role":"user","content":[`+block+`]}]}`).guess(); n < perImage || n > perImage+50 {
 			t.Errorf("%.120s: %d tokens", block, n)
+		}
+	}
+}
+
+// TestATextInAFileIsCountedAsText, whatever its size, in both of OpenAI's forms.
+func TestATextInAFileIsCountedAsText(t *testing.T) {
+	text := strings.Repeat("every word of this counts ", 20_000)
+	want := guess(text)
+	data := base64.StdEncoding.EncodeToString([]byte(text))
+	for _, block := range []string{
+		`{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,%s"}}`,
+		`{"file":{"file_data":"data:text/csv;charset=utf-8;base64,%s","filename":"a.csv"},"type":"file"}`,
+		`{"type":"input_file","filename":"a.json","file_data":"data:application/json;base64,%s"}`,
+	} {
+		if n := messages(t, `{"messages":[{"role":"user","content":[`+fmt.Sprintf(block, data)+`]}]}`).guess(); n < want*9/10 || n > want*11/10 {
+			t.Errorf("%s: %d tokens, as text %d", block, n, want)
+		}
+	}
+}
+
+// TestAGuessFitsIntoASmallAmountOfMoney: an answer that nobody limits is reserved
+// as what a quarter of a spend cap buys.
+func TestAGuessFitsIntoASmallAmountOfMoney(t *testing.T) {
+	rates := []usage.Rate{{Class: usage.Input, MicrosPerMillion: 3_000_000}, {Class: usage.Output, MicrosPerMillion: 15_000_000}}
+	cap := func(micros int64) []limits.Limit {
+		return []limits.Limit{limits.Default(limits.Limit{Dimension: limits.DimensionSpend, Window: limits.WindowDay, Amount: micros})}
+	}
+	for micros, want := range map[int64]int64{100: 1, 1000: 16, 10_000: 166, 1_000_000: defaultOutput, 1_000_000_000_000_000: defaultOutput} {
+		call, err := read(t, `{"messages":[{"role":"user","content":"hi"}]}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := call.estimate(cap(micros), rates, known{})
+		charge, _ := usage.Charge(rates, c)
+		if charge.Sub(money.Times(micros, 1_000_000)).Sign() > 0 || c.Tokens.Output != want {
+			t.Errorf("%d micro-units: %d tokens are reserved for %s pico-units, want %d", micros, c.Tokens.Output, charge, want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // Ceilings that a test can wait for.
-var short = gateway.Timeouts{FirstByte: 1500 * time.Millisecond, Idle: 1500 * time.Millisecond, Total: 4 * time.Second, Drain: time.Second, Write: 300 * time.Millisecond, Again: 3 * time.Second}
+var short = gateway.Timeouts{FirstByte: 1500 * time.Millisecond, Idle: 1500 * time.Millisecond, Total: 4 * time.Second, Drain: time.Second, Write: 300 * time.Millisecond, Again: 3 * time.Second, Look: 200 * time.Millisecond}
 
 func TestMain(m *testing.M) {
 	gateway.DefaultTimeouts = short

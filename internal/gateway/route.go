@@ -18,6 +18,7 @@ type candidate struct {
 	rank  int       // its priority; the first is 1
 	group int       // which of an alias's lines it comes from
 	share int       // that line's weight
+	most  int64     // output that the model can write; 0: not known
 }
 
 // routes are what can serve a call, in order.
@@ -112,7 +113,7 @@ func (s *Server) usable(k *caller, call *call) (usable []candidate, sticky bool,
 			case r.Broken != nil:
 				broken = r.Broken
 			case r.Key.Usable() && !slices.ContainsFunc(usable, func(c candidate) bool { return c.Key.ID == r.Key.ID && c.model == line.Model }):
-				usable = append(usable, candidate{r, line.Model, in, line.Priority, i, line.Weight})
+				usable = append(usable, candidate{Route: r, model: line.Model, in: in, rank: line.Priority, group: i, share: line.Weight})
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (x *exchange) stream(resp *http.Response) *failure {
 	now := x.s.Now()
 	f := &flow{x: x, header: resp.Header, stream: wire.NewStream(x.at.in, x.call.form.wire, x.call.streamOptions(x.k, now)), since: now, checkpoint: now}
 	x.took = func() usage.Result { return f.took(false) }
-	err := f.copy(wire.NewReader(x.at.in, x.try.watch.reader(resp.Body)))
+	err := f.copy(wire.NewReader(x.at.in, x.try.watch.reader(resp.Body, piecesLimit)))
 	body, failed := f.stream.Failed()
 	switch {
 	case f.out != nil:
@@ -92,7 +92,7 @@ func (x *exchange) stream(resp *http.Response) *failure {
 		f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
 		f.end(err)
 		return nil
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong):
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong), errors.Is(err, errTooMuch):
 		return x.invalid(err)
 	}
 	return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
@@ -102,7 +102,7 @@ func (x *exchange) stream(resp *http.Response) *failure {
 func (x *exchange) noStream(resp *http.Response) *failure {
 	var body []byte
 	if isJSON(resp) {
-		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body), answerLimit)) // what came is enough
+		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body, answerLimit), answerLimit)) // what came is enough
 	}
 	if body != nil && present(wire.ReadAnswer(x.at.in, body).Error) {
 		return x.inside(resp.Header, body)
@@ -183,8 +183,8 @@ func (f *flow) reason(gone, complete bool) string {
 	switch {
 	case gone:
 		return "client_gone"
-	case errors.Is(context.Cause(f.x.try.ctx), errHalted):
-		return "server_stopping"
+	case stopped(context.Cause(f.x.try.ctx)):
+		return fault.Of(stopFault(context.Cause(f.x.try.ctx))).Code
 	case !complete:
 		return "stream_cut"
 	}
@@ -239,7 +239,7 @@ func (f *flow) took(complete bool) usage.Result {
 		r.Tokens = f.streamed()
 	}
 	switch {
-	case gone, errors.Is(context.Cause(f.x.try.ctx), errHalted):
+	case gone, stopped(context.Cause(f.x.try.ctx)):
 		r.Outcome = usage.Aborted
 	case !complete:
 		r.Outcome = usage.ProviderError
@@ -289,9 +289,11 @@ func (f *flow) why(err error, body []byte) error {
 		return fault.New(fault.Upstream, "upstream_error", f.x.amid(body))
 	case errors.Is(cause, errHalted):
 		return fault.New(fault.Upstream, "server_stopping", "This server is being replaced and could not wait for the rest.")
+	case errors.Is(cause, errSuspended):
+		return stopFault(cause)
 	case errors.As(cause, &late):
 		return fault.New(fault.Upstream, "upstream_timeout", "The provider did not go on in time.")
-	case errors.Is(err, wire.ErrLineTooLong):
+	case errors.Is(err, wire.ErrLineTooLong), errors.Is(err, errTooMuch):
 		return fault.New(fault.Upstream, "upstream_invalid_response", "The provider's stream is not valid.")
 	}
 	return fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.")

@@ -18,6 +18,7 @@ func (e *timeoutError) Error() string { return "upstream " + e.what + " timeout"
 var (
 	errClientGone = errors.New("the client left")
 	errHalted     = errors.New("this server stops")
+	errSuspended  = errors.New("the tenant is suspended")
 )
 
 // watchdog cancels an exchange whose provider is silent for too long, that
@@ -63,18 +64,25 @@ func (w *watchdog) stop() {
 	}
 }
 
-// reader notes every arrival.
-func (w *watchdog) reader(r io.Reader) io.Reader { return &watched{r, w} }
+// errTooMuch ends an answer in pieces that is longer than any.
+var errTooMuch = errors.New("the answer is longer than any that its form has")
+
+// reader notes every arrival. What is longer than most bytes ends with errTooMuch.
+func (w *watchdog) reader(r io.Reader, most int64) io.Reader { return &watched{r, w, most} }
 
 type watched struct {
-	r io.Reader
-	w *watchdog
+	r    io.Reader
+	w    *watchdog
+	left int64
 }
 
 func (x *watched) Read(p []byte) (int, error) {
 	n, err := x.r.Read(p)
 	if n > 0 {
 		x.w.progress()
+	}
+	if x.left -= int64(n); x.left < 0 {
+		return 0, errTooMuch
 	}
 	return n, err
 }

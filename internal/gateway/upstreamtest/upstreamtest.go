@@ -40,6 +40,7 @@ type Call struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
+	From         string // the address of the connection that it came over
 }
 
 // Route is the path as it follows the base URL.
@@ -118,7 +119,7 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller left
 	}
-	c := Call{r.Method, r.URL.Path, r.Header.Clone(), body}
+	c := Call{r.Method, r.URL.Path, r.Header.Clone(), body, r.RemoteAddr}
 	name, isModel := strings.CutPrefix(c.Path, "/v1/models/")
 	anthropic := c.Header.Get("Anthropic-Version") != ""
 	switch {
