@@ -40,28 +40,37 @@ func mediaOf(resp *http.Response) string {
 	return media
 }
 
-// whole passes on an answer of one JSON value.
-func (x *exchange) whole(resp *http.Response) *failure {
+// read takes an answer of one JSON value.
+func (x *exchange) read(resp *http.Response) (got wire.Answer, body []byte, f *failure) {
 	most := int64(answerLimit)
 	if x.call.form.wire == wire.Embeddings {
 		most = vectorLimit
 	}
 	body, err := io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body, most+1), most+1))
 	if err != nil {
-		return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
+		return got, nil, x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
 	}
 	if int64(len(body)) > most { // it is bought, and not bought again
-		return &failure{
+		return got, nil, &failure{
 			err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider's answer is too large."),
 			outcome: usage.ProviderError, tokens: x.call.tokens(x.estimate.Tokens), estimated: "answer_too_large",
 		}
 	}
-	got := wire.ReadAnswer(x.at.in, body)
-	if !got.Valid || got.Empty {
-		return x.invalid(nil)
+	got = wire.ReadAnswer(x.at.in, body)
+	switch {
+	case !got.Valid || got.Empty:
+		return got, nil, x.invalid(nil)
+	case present(got.Error):
+		return got, nil, x.inside(resp.Header, body)
 	}
-	if present(got.Error) {
-		return x.inside(resp.Header, body)
+	return got, body, nil
+}
+
+// whole passes on an answer of one JSON value.
+func (x *exchange) whole(resp *http.Response) *failure {
+	got, body, f := x.read(resp)
+	if f != nil {
+		return f
 	}
 	r := x.result(got)
 	x.took = func() usage.Result { return r }

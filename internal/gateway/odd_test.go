@@ -335,19 +335,32 @@ func oddRefusedAndResting(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// oddNoStream: what is bought is not bought again.
+// oddNoStream: what is bought is a stream for its client, and not bought again.
 func oddNoStream(t *testing.T, s *stack.Stack) {
 	t.Parallel()
 	w, list := inOrder(t, s, 3)
 	for _, p := range list {
-		p.up.Next(upstreamtest.Script{Body: `{"id":"c","object":"chat.completion","created":1,"model":"test-small","choices":[{"index":0,"message":{"role":"assistant","content":"A weir."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":1000,"total_tokens":2000}}`})
+		p.up.Choose(func(c upstreamtest.Call) upstreamtest.Script {
+			if c.Route() != mimic.Chat {
+				return upstreamtest.Script{}
+			}
+			return upstreamtest.Script{Body: `{"id":"c","object":"chat.completion","created":1,"model":"test-small","choices":[{"index":0,"message":{"role":"assistant","content":"A weir."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":1000,"total_tokens":2000}}`}
+		})
 	}
-	a := s.Call(t, "POST", "/v1/chat/completions", w.Key, front(true))
+	for path, last := range map[string]string{"/v1/chat/completions": "data: [DONE]\n\n", "/v1/messages": "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"} {
+		a := s.Call(t, "POST", path, w.Key, front(true))
+		if !strings.HasSuffix(string(a.Body), last) || !strings.Contains(string(a.Body), "A weir.") || a.Header.Get("Content-Type") != "text/event-stream" || strings.Contains(string(a.Body), `"usage":{"prompt`) {
+			t.Errorf("%s: the client got %s", path, a)
+		}
+		if e := entryOf(t, s, a.Header.Get("X-Request-Id")); e.Outcome != "ok" || e.Tokens != (tokens{Input: 1000, Output: 1000}) {
+			t.Errorf("%s: the books have %+v", path, e)
+		}
+	}
 	asked := 0
 	for _, p := range list {
 		asked += len(chatCalls(p.up))
 	}
-	if asked != 1 {
-		t.Errorf("2000 tokens were bought %d times, none is charged, and the client got %s; the books have %+v", asked, a, told(t, s, a))
+	if asked != 2 {
+		t.Errorf("two calls were bought %d times", asked)
 	}
 }

@@ -98,26 +98,31 @@ func (x *exchange) stream(resp *http.Response) *failure {
 	return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
 }
 
-// noStream is an answer in one piece where a stream was asked for.
+// noStream is an answer in one piece where a stream was asked for: it is bought,
+// and becomes one.
 func (x *exchange) noStream(resp *http.Response) *failure {
-	var body []byte
-	if isJSON(resp) {
-		body, _ = io.ReadAll(io.LimitReader(x.try.watch.reader(resp.Body, answerLimit), answerLimit)) // what came is enough
+	if !isJSON(resp) {
+		return x.invalid(nil)
 	}
-	if body != nil && present(wire.ReadAnswer(x.at.in, body).Error) {
-		return x.inside(resp.Header, body)
-	}
-	f := &failure{
-		err:     fault.New(fault.Upstream, "upstream_invalid_response", "The provider did not answer with a stream."),
-		outcome: usage.ProviderError, next: otherProvider,
-	}
-	if got := wire.ReadAnswer(x.at.in, body); body != nil && got.Valid && present(got.Output) { // it is bought, and not bought again
-		r := x.result(got)
-		f.tokens, f.estimated, f.next = r.Tokens, r.Estimated, never
+	got, body, f := x.read(resp)
+	if f != nil {
 		return f
 	}
-	x.failed(resp.StatusCode, resp.Header, body)
-	return f
+	r := x.result(got)
+	x.took = func() usage.Result { return r }
+	now := x.s.Now()
+	out, err := x.call.answer(x.at.in, body, x.k, r.Tokens, now)
+	if err == nil {
+		out, err = wire.Streamed(x.call.form.wire, out, x.call.streamOptions(x.k, now), r.Tokens)
+	}
+	if err != nil {
+		return &failure{err: err, outcome: usage.ProviderError, tokens: r.Tokens, estimated: r.Estimated}
+	}
+	x.try.model = got.Model
+	x.settle(r)
+	x.served(resp.Header)
+	x.open("text/event-stream").write(x.at.Endpoint.Secret.ScrubBytes(out))
+	return nil
 }
 
 func (f *flow) begin() { f.out = f.x.open("text/event-stream") }
