@@ -45,6 +45,8 @@ type API struct {
 	redis     *limits.Redis  // the engine, where it is shared
 	peers     atomic.Int32   // other API processes that live
 	meter     *usage.Meter
+	reports   *usage.Reports
+	eventKeys usage.SigningKeys
 	estimates *usage.Estimates
 	publisher *usage.Publisher
 	used      *auth.LastUsed
@@ -145,6 +147,7 @@ func (a *API) start(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("EVENT_KEYS: %w", err)
 	}
+	a.eventKeys = keys
 	app, err := keyring.ParseKeys(a.cfg.AppKeys)
 	if err != nil {
 		return nil, fmt.Errorf("APP_KEYS: %w", err)
@@ -177,6 +180,7 @@ func (a *API) work(ctx, work context.Context) error {
 	a.background, running = errgroup.WithContext(work)
 	a.background.Go(func() error { return a.meter.Run(running) })
 	a.background.Go(func() error { return a.publisher.Run(running) })
+	a.background.Go(func() error { return a.adoptOrphans(running) })
 	if a.memory != nil {
 		a.background.Go(func() error { return a.keepSnapshots(running) })
 	}

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"os"
 	"slices"
 	"time"
 
@@ -13,8 +12,7 @@ import (
 // openBooks opens the spool, starts the engine on what the books and the spool say,
 // and ends what an earlier life left open.
 func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
-	host, _ := os.Hostname()
-	spool, rec, err := usage.OpenSpool(a.cfg.SpoolDir, usage.SpoolOptions{Host: host, SyncEvery: a.cfg.SpoolSync, Now: a.Now, Log: a.log})
+	spool, rec, err := a.openSpool(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +30,13 @@ func (a *API) openBooks(ctx context.Context) (*usage.Reports, error) {
 		return nil, err
 	}
 	books.Left(ended)
-	reports := usage.NewReports(a.db, a.Now)
-	a.meter = usage.NewMeter(a.engine, spool, reports, a.log, a.Now)
+	a.reports = usage.NewReports(a.db, a.Now)
+	a.meter = usage.NewMeter(a.engine, spool, a.reports, a.log, a.Now)
 	a.meter.Recovered(slices.Concat(rec.Tail, ended))
 	if len(ended)+len(alive) > 0 {
 		a.log.Info("earlier life closed", "expired", len(ended), "open", len(alive), "clean", rec.Clean)
 	}
-	return reports, a.meter.Restore(ctx, alive)
+	return a.reports, a.meter.Restore(ctx, alive)
 }
 
 // openEngine starts the limits engine: on Redis where one is configured.

@@ -36,6 +36,7 @@ type API struct {
 	RedisBudget   time.Duration  `env:"REDIS_BUDGET" envDefault:"25ms"`             // how long a decision waits for Redis
 	Replicas      int            `env:"API_PROCESSES" envDefault:"1"`               // how many share the limits, at least, while Redis is out
 	SpoolDir      string         `env:"SPOOL_DIR,required,notEmpty"`                // on a persistent volume
+	AdoptAfter    time.Duration  `env:"SPOOL_ADOPT_AFTER" envDefault:"1m"`          // of silence, of a spool beside; 0: never
 	SpoolSync     time.Duration  `env:"SPOOL_SYNC" envDefault:"100ms"`              // how often the spool is forced to disk
 	Proxies       []netip.Prefix `env:"TRUSTED_PROXIES"`                            // CIDR blocks whose X-Forwarded-For is believed
 	AllowLoopback bool           `env:"OUTBOUND_ALLOW_LOOPBACK" envDefault:"false"` // development and tests only

@@ -31,8 +31,9 @@ func OpenSpool(dir string, o SpoolOptions) (*Spool, Recovery, error) {
 	if held, err := lock.TryLock(); err != nil {
 		return nil, Recovery{}, fmt.Errorf("usage: spool lock: %w", err)
 	} else if !held {
-		return nil, Recovery{}, fmt.Errorf("usage: the spool %s is in use by another process", dir)
+		return nil, Recovery{}, fmt.Errorf("%w: %s", ErrHeld, dir)
 	}
+	_ = os.Remove(wantedPath(dir)) // what is missing was not asked for
 	s := &Spool{
 		dir: dir, o: o, lock: lock, started: o.Now(), stop: make(chan struct{}), changed: make(chan struct{}),
 		open: map[uuid.UUID]*openCall{},

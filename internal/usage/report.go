@@ -165,3 +165,12 @@ func (q Query) check() []fault.Field {
 	}
 	return wrong
 }
+
+// Over tells whether an instance ended, or an operator retired it, and the books
+// have everything of it. One that never registered is not over.
+func (r *Reports) Over(ctx context.Context, instance uuid.UUID) (over bool, err error) {
+	err = r.db.Tx(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `select coalesce((select stopped_at is not null or retired_at is not null from instances where instance_id = $1), false)`, instance).Scan(&over)
+	})
+	return over, err
+}
