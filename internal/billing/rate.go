@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -26,20 +27,24 @@ type Price struct {
 // text), so that exactly one line prices a token. A class without a line takes
 // its fallback's; without that either, it costs nothing.
 func RatesFor(prices []Price, model string) []usage.Rate {
-	best := map[usage.Class]Price{}
-	for _, p := range prices {
-		l := limits.Limit{Models: []string{p.Models}}
-		if old, found := best[p.Class]; l.Applies(model) && (!found || specificity(p.Models) > specificity(old.Models)) {
-			best[p.Class] = p
+	best := make([]*Price, len(usage.Classes))
+	for i := range prices {
+		p := &prices[i]
+		at := slices.Index(usage.Classes, p.Class)
+		if at < 0 || best[at] != nil && specificity(p.Models) <= specificity(best[at].Models) {
+			continue
+		}
+		if l := (limits.Limit{Models: []string{p.Models}}); l.Applies(model) {
+			best[at] = p
 		}
 	}
 	var out []usage.Rate
-	for _, c := range usage.Classes {
-		p, found := best[c]
-		if !found {
-			p, found = best[fallback[c]]
+	for i, c := range usage.Classes {
+		p := best[i]
+		if instead := slices.Index(usage.Classes, fallback[c]); p == nil && instead >= 0 {
+			p = best[instead]
 		}
-		if found {
+		if p != nil {
 			out = append(out, usage.Rate{Price: p.ID, Class: c, MicrosPerMillion: p.MicrosPerMillion})
 		}
 	}

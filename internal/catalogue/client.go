@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -42,16 +43,16 @@ const AnthropicVersion = "2023-06-01"
 // the answer's body, which is as it came over the wire. What went wrong before
 // an answer arrived is Upstream; a redirect is Upstream upstream_redirect.
 func (c *Client) Do(ctx context.Context, e Endpoint, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
-	client, base := c.guard.Client(e.Tenant), e.BaseURL
+	transport, base := c.guard.Client(e.Tenant).Transport, e.BaseURL
 	if e.Provider.Practice {
-		client, base = &http.Client{Transport: c.practice}, "http://practice.invalid/v1"
+		transport, base = c.practice, "http://practice.invalid/v1"
 	}
 	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
 		return nil, fault.New(fault.Upstream, "upstream_unreachable", "The provider could not be reached.").Because(err)
 	}
 	req.Header = e.headers(header)
-	resp, err := client.Do(req)
+	resp, err := transport.RoundTrip(req) // no more: redirects, cookies and the like are not followed
 	if err != nil {
 		return nil, outbound.Fault(err)
 	}
@@ -72,10 +73,9 @@ var ours = []string{
 func (e Endpoint) headers(given http.Header) http.Header {
 	h := make(http.Header, len(given)+2)
 	for name, values := range given {
-		h[http.CanonicalHeaderKey(name)] = values
-	}
-	for _, name := range ours {
-		delete(h, name)
+		if name = http.CanonicalHeaderKey(name); !slices.Contains(ours, name) {
+			h[name] = values
+		}
 	}
 	if e.Provider.Form == Anthropic && h.Get("Anthropic-Version") == "" {
 		h.Set("Anthropic-Version", AnthropicVersion)

@@ -36,7 +36,11 @@ func isJSON(resp *http.Response) bool {
 }
 
 func mediaOf(resp *http.Response) string {
-	media, _, _ := mime.ParseMediaType(resp.Header.Get(echo.HeaderContentType))
+	said := resp.Header.Get(echo.HeaderContentType)
+	if said == echo.MIMEApplicationJSON || said == "text/event-stream" {
+		return said // as nearly all of them write it
+	}
+	media, _, _ := mime.ParseMediaType(said)
 	return media
 }
 

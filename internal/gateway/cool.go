@@ -133,6 +133,10 @@ func (h *health) end(at healthID) {
 // storeWithin is how long a call may take longer for what it shows of a key.
 const storeWithin = 2 * time.Second
 
+func (x *exchange) storing() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
+}
+
 // failed reports that the provider did not serve the call, with what its answer
 // states, before the client is told: a client that comes back at once finds the
 // key cooling. body is nil where there is none.
@@ -149,7 +153,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 		Sent: x.try.sent, At: now, Status: said.status, Wait: said.wait, Message: said.message, Detail: said.detail,
 		Daily: x.daily(said.daily), Zone: x.at.Key.Zone, Local: x.at.Local, Probe: x.probe,
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
+	ctx, cancel := x.storing()
 	defer cancel()
 	if f.Failing() {
 		x.s.outliers.note(x.at.at(), true, now)
@@ -163,7 +167,7 @@ func (x *exchange) failed(status int, header http.Header, body []byte) {
 		}
 		x.s.health.note(changed)
 	}
-	x.learn(ctx, said.limits)
+	x.learn(said.limits)
 }
 
 // outOfCredit tells a 400 that is about the account and not about the request,
@@ -179,9 +183,7 @@ func (x *exchange) outOfCredit(header http.Header, body []byte) bool {
 
 // learns takes what a refusal states of the key's limits, and nothing else of it.
 func (x *exchange) learns(status int, header http.Header, body []byte) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
-	defer cancel()
-	x.learn(ctx, readStated(status, header, body, x.at.Vendor.Quirks, x.s.Now()).limits)
+	x.learn(readStated(status, header, body, x.at.Vendor.Quirks, x.s.Now()).limits)
 }
 
 // daily is what is known of the day's quota: what the answer says, else what
@@ -207,11 +209,9 @@ func (x *exchange) served(header http.Header) {
 	if x.at.Endpoint.Provider.Practice {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.k.ctx), storeWithin)
-	defer cancel()
 	now := x.s.Now()
 	x.s.outliers.note(x.at.at(), false, now)
-	x.learn(ctx, readStated(http.StatusOK, header, nil, x.at.Vendor.Quirks, now).limits)
+	x.learn(readStated(http.StatusOK, header, nil, x.at.Vendor.Quirks, now).limits)
 	at := healthID{x.at.Key.ID, x.at.model}
 	r := *x.at.Route
 	r.Key = x.s.health.of(r.Key, x.at.model)
@@ -220,6 +220,8 @@ func (x *exchange) served(header http.Header) {
 		return
 	}
 	defer x.s.health.end(at)
+	ctx, cancel := x.storing()
+	defer cancel()
 	changed, err := x.s.Tenants.ReportSuccess(ctx, x.k.who.Tenant.ID, r.Key.ID, x.at.model, x.try.sent)
 	if err != nil {
 		x.s.Log.WarnContext(ctx, "recovery not stored", "request_id", x.k.requestID(), "error", err.Error())
@@ -228,12 +230,14 @@ func (x *exchange) served(header http.Header) {
 }
 
 // learn stores what the provider stated of its limits, where that is news.
-func (x *exchange) learn(ctx context.Context, said []limits.Statement) {
+func (x *exchange) learn(said []limits.Statement) {
 	now := x.s.Now()
 	changed := limits.Learn(x.at.Key.Learned, x.at.model, said, now.UTC().Truncate(time.Microsecond))
 	if len(changed) == 0 || !x.s.health.learns(healthID{x.at.Key.ID, x.at.model}, now) {
 		return
 	}
+	ctx, cancel := x.storing()
+	defer cancel()
 	if err := x.s.Tenants.Learn(ctx, x.k.who.Tenant.ID, x.at.Key.ID, changed); err != nil {
 		x.s.Log.WarnContext(ctx, "limits not learned", "request_id", x.k.requestID(), "error", err.Error())
 	}

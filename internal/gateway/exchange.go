@@ -224,15 +224,11 @@ func (x *exchange) cost(r usage.Result) (*money.Pico, string) {
 // shown keeps, of the settled states, those that the headers had before: a
 // limit without any ledger left keeps what it said.
 func (k *caller) shown(after []limits.State) []limits.State {
-	now := map[string]limits.State{}
-	for _, st := range after {
-		now[st.Ledger] = st
-	}
-	out := make([]limits.State, len(k.states))
-	for i, st := range k.states {
-		out[i] = st
-		if fresh, found := now[st.Ledger]; found {
-			out[i] = fresh
+	out := slices.Clone(k.states)
+	for i := range out {
+		of := func(st limits.State) bool { return st.Ledger == out[i].Ledger }
+		if at := slices.IndexFunc(after, of); at >= 0 {
+			out[i] = after[at]
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,23 +27,41 @@ var (
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	t      Timeouts
-	silent *time.Timer
-	total  *time.Timer
+	began  time.Time
+	silent atomic.Int64 // the end of its patience with silence, since it began
 	mu     sync.Mutex
+	timer  *time.Timer // runs out no later than that, and not at every arrival anew
 	drain  *time.Timer
 	over   bool
 }
 
 func watch(cancel context.CancelCauseFunc, t Timeouts) *watchdog {
-	return &watchdog{
-		cancel: cancel, t: t,
-		silent: time.AfterFunc(t.FirstByte, func() { cancel(&timeoutError{"first byte or idle"}) }),
-		total:  time.AfterFunc(t.Total, func() { cancel(&timeoutError{"total"}) }),
-	}
+	w := &watchdog{cancel: cancel, t: t, began: time.Now()}
+	w.silent.Store(int64(t.FirstByte))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(min(t.FirstByte, t.Idle, t.Total), w.look)
+	return w
 }
 
 // progress notes that something arrived.
-func (w *watchdog) progress() { w.silent.Reset(w.t.Idle) }
+func (w *watchdog) progress() { w.silent.Store(int64(time.Since(w.began) + w.t.Idle)) }
+
+// look ends the exchange if it is time, or looks again when it may be.
+func (w *watchdog) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, silent := time.Since(w.began), time.Duration(w.silent.Load())
+	switch {
+	case w.over:
+	case now >= w.t.Total:
+		w.cancel(&timeoutError{"total"})
+	case now >= silent:
+		w.cancel(&timeoutError{"first byte or idle"})
+	default:
+		w.timer.Reset(min(silent, now+w.t.Idle, w.t.Total) - now)
+	}
+}
 
 // clientLeft lets the exchange go on for a bounded while.
 func (w *watchdog) clientLeft() {
@@ -57,8 +76,7 @@ func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	w.silent.Stop()
-	w.total.Stop()
+	w.timer.Stop()
 	if w.drain != nil {
 		w.drain.Stop()
 	}

@@ -183,6 +183,7 @@ func (t *tenant) outcome(c *call, at *instant) Outcome {
 	if c.phase == cancelled {
 		o.State = StateCancelled
 	}
+	o.States = make([]State, 0, len(c.holds))
 	for i := range c.holds {
 		h := &c.holds[i]
 		if h.rule.kind == kindCalendar && (!h.ended || !c.late) {

@@ -22,8 +22,10 @@ func New(w io.Writer, level string) *slog.Logger {
 }
 
 func clip(_ []string, a slog.Attr) slog.Attr {
-	if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(err.Error())
+	if a.Value.Kind() == slog.KindAny {
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(err.Error())
+		}
 	}
 	if a.Value.Kind() == slog.KindString && len(a.Value.String()) > MaxValue {
 		a.Value = slog.StringValue(a.Value.String()[:MaxValue] + "…")

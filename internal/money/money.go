@@ -40,20 +40,39 @@ func FromBig(n *big.Int) Pico {
 	return Pico{new(big.Int).Set(n)}
 }
 
+// zero is only read.
+var zero = new(big.Int)
+
+// read is p's number, for arithmetic that does not change it.
+func (p Pico) read() *big.Int {
+	if p.n == nil {
+		return zero
+	}
+	return p.n
+}
+
 // Add is p + q.
-func (p Pico) Add(q Pico) Pico { return Pico{new(big.Int).Add(p.Big(), q.Big())} }
+func (p Pico) Add(q Pico) Pico {
+	switch {
+	case p.n == nil:
+		return q
+	case q.n == nil:
+		return p
+	}
+	return Pico{new(big.Int).Add(p.n, q.n)}
+}
 
 // Sub is p − q.
-func (p Pico) Sub(q Pico) Pico { return Pico{new(big.Int).Sub(p.Big(), q.Big())} }
+func (p Pico) Sub(q Pico) Pico { return Pico{new(big.Int).Sub(p.read(), q.read())} }
 
 // IsZero tells whether p is 0.
 func (p Pico) IsZero() bool { return p.n == nil || p.n.Sign() == 0 }
 
 // Sign is -1, 0 or 1.
-func (p Pico) Sign() int { return p.Big().Sign() }
+func (p Pico) Sign() int { return p.read().Sign() }
 
 // String is the whole number of pico-units.
-func (p Pico) String() string { return p.Big().String() }
+func (p Pico) String() string { return p.read().String() }
 
 // Decimal is the exact amount in units of currency: no exponent, no trailing
 // zeros beyond two decimals ("0.007475", "12.50").

@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"slices"
+
 	"github.com/google/uuid"
 
 	"weir/internal/limits"
@@ -35,15 +37,13 @@ type Rate struct {
 // Charge prices a call: Σ count × price, exact, in pico-units. lines are the
 // price lines that counted something.
 func Charge(rates []Rate, c limits.Cost) (sum money.Pico, lines []uuid.UUID) {
-	seen := map[uuid.UUID]bool{}
 	for _, r := range rates {
 		n := count(r.Class, c)
 		if n == 0 {
 			continue
 		}
 		sum = sum.Add(money.Times(n, r.MicrosPerMillion))
-		if !seen[r.Price] {
-			seen[r.Price] = true
+		if !slices.Contains(lines, r.Price) {
 			lines = append(lines, r.Price)
 		}
 	}

@@ -70,7 +70,7 @@ func (m *Meter) enter(c *metered) (*metered, error) {
 	if c.written || !c.foreign {
 		return c, nil
 	}
-	if err := m.spool.Admit(c.admission); err != nil {
+	if err := m.spool.Admit(&c.admission); err != nil {
 		m.drop(call)
 		c.mu.Unlock()
 		return nil, err

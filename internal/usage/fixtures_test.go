@@ -85,9 +85,9 @@ func call(tenant uuid.UUID, at time.Time) Event {
 // sub is an id that follows from another one.
 func sub(of uuid.UUID, n byte) uuid.UUID { return uuid.NewSHA1(of, []byte{n}) }
 
-func admission(e Event) Admission {
+func admission(e Event) *Admission {
 	e.Outcome = Expired
-	return Admission{Event: e, Reservation: limits.Reservation{
+	return &Admission{Event: e, Reservation: limits.Reservation{
 		ID: e.ID, Tenant: e.Tenant, Model: e.ModelAsked, At: e.StartedAt, ExpiresAt: e.StartedAt.Add(10 * time.Minute), Estimate: e.Estimate,
 	}}
 }

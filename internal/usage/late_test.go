@@ -146,7 +146,7 @@ func TestAReservationThatNobodyWasToldOfIsGivenBackAfterItRanOut(t *testing.T) {
 	ended := reserve()
 	e := call(m.tenant, m.clock.now()) // as an earlier life ended it
 	e.ID, e.Tokens, e.Charges = ended.ID, limits.Tokens{Input: 70}, ended.ChargesAt(limits.Cost{Requests: 1, Tokens: limits.Tokens{Input: 70}})
-	must(t, m.spool.Admit(Admission{Event: e, Reservation: ended}))
+	must(t, m.spool.Admit(&Admission{Event: e, Reservation: ended}))
 	must(t, m.spool.Finish(&e))
 	m.drain()
 

@@ -127,15 +127,18 @@ func (m *Meter) Admit(ctx context.Context, c Call) (limits.Decision, error) {
 		m.refuse(c.refused(d))
 		return d, nil
 	}
-	a := Admission{Event: c.draft(d), Reservation: d.Reservation, Rates: c.Rates, Decision: c.Decision}
-	if err := m.spool.Admit(a); err != nil {
+	admitted := &metered{
+		admission: Admission{Event: c.draft(d), Reservation: d.Reservation, Rates: c.Rates, Decision: c.Decision},
+		plan:      c.spending(renewed), until: d.ExpiresAt, written: true,
+	}
+	if err := m.spool.Admit(&admitted.admission); err != nil {
 		_, _ = m.limiter.Cancel(ctx, c.Tenant, d.Reservation.ID) // it was reserved a moment ago
 		return limits.Decision{}, err
 	}
 	m.mu.Lock()
-	m.calls[a.Event.ID] = &metered{admission: a, plan: c.spending(renewed), until: d.ExpiresAt, written: true}
+	m.calls[d.Reservation.ID] = admitted
 	m.mu.Unlock()
-	m.share(ctx, a)
+	m.share(ctx, admitted.admission)
 	return d, nil
 }
 

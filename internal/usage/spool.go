@@ -110,13 +110,14 @@ func (s *Spool) Health() error {
 }
 
 // Admit writes down a call before it goes out. A call whose event the books
-// would not take, or whose id is open, is an error that is not Unavailable.
-func (s *Spool) Admit(a Admission) error {
+// would not take, or whose id is open, is an error that is not Unavailable. What
+// the books would not take of its texts and times is cleaned in a.
+func (s *Spool) Admit(a *Admission) error {
 	a.Event.clean()
 	if w := a.Event.wrong(); w != "" {
 		return fmt.Errorf("usage: admission %s: %s", a.Event.ID, w)
 	}
-	b, done, err := framed(kindAdmitted, a.Event.ID, &a)
+	b, done, err := framed(kindAdmitted, a.Event.ID, a)
 	defer done()
 	if err != nil {
 		return fmt.Errorf("usage: admission %s: %w", a.Event.ID, err)

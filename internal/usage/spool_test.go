@@ -51,7 +51,7 @@ func TestReopenGivesBackOpenAdmissionsAndTail(t *testing.T) {
 	if got := rec.Open[1].Reservation.ExpiresAt; !got.Equal(until) {
 		t.Fatalf("extended until %v, want %v", got, until)
 	}
-	want := admission(streaming)
+	want := *admission(streaming)
 	if diff := cmp.Diff(want, rec.Open[0].Admission, exactMoney); diff != "" {
 		t.Fatal(diff)
 	}

@@ -16,13 +16,13 @@ func BenchmarkRecord(b *testing.B) {
 		b.ReportAllocs()
 		var buf []byte
 		for b.Loop() {
-			buf = appendEvent(appendAdmission(buf[:0], &a), &e)
+			buf = appendEvent(appendAdmission(buf[:0], a), &e)
 		}
 	})
 	b.Run("by the library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = encode(&a)
+			_, _ = encode(a)
 			_, _ = encode(&e)
 		}
 	})

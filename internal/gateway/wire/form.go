@@ -92,7 +92,7 @@ func choiceError(choices jsontext.Value) jsontext.Value {
 		Finish jsontext.Value `json:"finish_reason"`
 		Error  jsontext.Value `json:"error"`
 	}
-	if !present(choices) || json.Unmarshal(choices, &list, lenient) != nil {
+	if !mayFail(choices) || json.Unmarshal(choices, &list, lenient) != nil {
 		return nil
 	}
 	for _, c := range list {
@@ -105,6 +105,11 @@ func choiceError(choices jsontext.Value) jsontext.Value {
 		return jsontext.Value(`{"message":"the answer ended with an error"}`)
 	}
 	return nil
+}
+
+// mayFail is quick: it tells choices in which the word for an error cannot stand.
+func mayFail(choices jsontext.Value) bool {
+	return bytes.Contains(choices, []byte(`"error"`)) || bytes.Contains(choices, []byte(`\u`))
 }
 
 func present(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
