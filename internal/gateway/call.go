@@ -165,7 +165,7 @@ func (call *call) readHeaders(h http.Header) error {
 	if len(call.conversation) > usage.MaxLabel {
 		call.conversation = call.conversation[:usage.MaxLabel]
 	}
-	if tags := h.Get("x-weir-tags"); tags != "" {
+	if tags := h.Get("X-Weir-Tags"); tags != "" {
 		call.tags = map[string]string{}
 		for pair := range strings.SplitSeq(tags, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
@@ -183,7 +183,7 @@ func (call *call) readHeaders(h http.Header) error {
 
 // conversationHeader names what a call belongs to: calls of one conversation go
 // to one provider key as long as that is well.
-const conversationHeader = "x-weir-conversation"
+const conversationHeader = "X-Weir-Conversation"
 
 // label reads an end user from the first of these members that is a string.
 func (call *call) label(o *jsonbody.Object, names ...string) {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func (s *Server) wrap(f *form, h func(*caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		k := &caller{echo: c, ctx: c.Request().Context(), request: c.Response().Header().Get(echo.HeaderXRequestID)}
 		k.claude = f.anthropic() || f == nil && c.Request().Header.Get("Anthropic-Version") != ""
-		crossOrigin(c.Response().Header())
+		crossOrigin(c.Request(), c.Response().Header())
 		c.Response().Header().Set("Cache-Control", "no-store")
 		err := s.identify(k)
 		if err == nil {
@@ -171,18 +172,26 @@ func (k *caller) requestUUID() uuid.UUID {
 	return u
 }
 
+// query are the parameters in a URL; most have none.
+func query(r *http.Request) url.Values {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	return r.URL.Query()
+}
+
 // credentialNames are query parameters in which people send keys elsewhere.
 var credentialNames = []string{"key", "api_key", "apikey", "api-key", "x-api-key", "access_token", "token"}
 
 // credential is the key of a call: a bearer token, or x-api-key as Anthropic's
 // SDKs send it. A key in the URL is refused without being read.
 func credential(r *http.Request) (string, error) {
-	for name, values := range r.URL.Query() {
+	for name, values := range query(r) {
 		if slices.Contains(credentialNames, strings.ToLower(name)) || slices.ContainsFunc(values, tenants.LooksLikeKey) {
 			return "", fault.New(fault.Invalid, "credential_in_url", "A credential in the URL ends up in logs. Send it as a header, and replace this one.")
 		}
 	}
-	if key := r.Header.Get("x-api-key"); key != "" {
+	if key := r.Header.Get("X-Api-Key"); key != "" {
 		return strings.TrimSpace(key), nil
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get(echo.HeaderAuthorization), " ")

@@ -19,16 +19,20 @@ var exposed = strings.Join([]string{
 	"anthropic-ratelimit-output-tokens-limit", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset",
 }, ", ")
 
-// crossOrigin lets any origin call and read the rate headers. There are no
-// cookies here, so no credentials are allowed with it.
-func crossOrigin(h http.Header) {
+// crossOrigin lets a page of any origin call and read the rate headers. There are
+// no cookies here, so no credentials are allowed with it. Other clients have no
+// use for a kilobyte of names.
+func crossOrigin(r *http.Request, h http.Header) {
+	if r.Header.Get(echo.HeaderOrigin) == "" {
+		return
+	}
 	h.Set(echo.HeaderAccessControlAllowOrigin, "*")
 	h.Set(echo.HeaderAccessControlExposeHeaders, exposed)
 }
 
 func preflight(c echo.Context) error {
 	h := c.Response().Header()
-	crossOrigin(h)
+	crossOrigin(c.Request(), h)
 	h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST")
 	h.Set(echo.HeaderAccessControlAllowHeaders, "*, Authorization")
 	h.Set(echo.HeaderAccessControlMaxAge, "86400")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"weir/internal/fault"
@@ -13,7 +14,7 @@ import (
 
 // maxWaitHeader is how a caller asks that a call waits for room in its plan
 // instead of being refused, in milliseconds. Providers never see it.
-const maxWaitHeader = "x-weir-max-wait-ms"
+const maxWaitHeader = "X-Weir-Max-Wait-Ms"
 
 // routeWait is the longest that a call waits for room at its providers.
 const routeWait = 5 * time.Second
@@ -25,7 +26,7 @@ func maxWait(header string) (time.Duration, error) {
 	}
 	n, err := strconv.ParseUint(header, 10, 32)
 	if err != nil || n > uint64(limits.MaxWait.Milliseconds()) {
-		return 0, fault.New(fault.Invalid, "invalid_max_wait", maxWaitHeader+" is a whole number of milliseconds from 0 to 60000.")
+		return 0, fault.New(fault.Invalid, "invalid_max_wait", strings.ToLower(maxWaitHeader)+" is a whole number of milliseconds from 0 to 60000.")
 	}
 	return time.Duration(n) * time.Millisecond, nil
 }

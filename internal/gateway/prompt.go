@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"weir/internal/jsonbody"
 )
 
 // noText are the members that hold what is no text, by the type of the object in
@@ -55,7 +57,9 @@ func countJSON(v jsontext.Value, count func(string) int64) int64 {
 	if v == nil {
 		return 0
 	}
-	w := prompt{d: jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), lenient), count: count, levels: make([]nested, 1, 16)}
+	d, done := jsonbody.Decoder(v, jsontext.AllowDuplicateNames(true), lenient)
+	defer done()
+	w := prompt{d: d, count: count, levels: make([]nested, 1, 16)}
 	for {
 		t, err := w.d.ReadToken()
 		if err != nil {

@@ -101,6 +101,9 @@ var rateFamilies = []struct {
 func readRates(h http.Header, q catalogue.Quirks, now time.Time) (out []rate) {
 	split := h.Get("Anthropic-Ratelimit-Input-Tokens-Limit") != "" || h.Get("Anthropic-Ratelimit-Output-Tokens-Limit") != ""
 	for _, f := range rateFamilies {
+		if h[f.limit] == nil {
+			continue
+		}
 		amount, ok := figure(h.Get(f.limit))
 		if !ok || split && f.limit == "Anthropic-Ratelimit-Tokens-Limit" {
 			continue

@@ -139,20 +139,30 @@ const maxDepth = 64
 
 // depth is how deep brackets nest, without parsing: strings are skipped.
 func depth(b []byte) int {
-	deepest, now, inString := 0, 0, false
+	deepest, now := 0, 0
 	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
+		switch b[i] {
+		case '"':
+			i += quoted(b[i:])
+		case '{', '[':
 			now++
 			deepest = max(deepest, now)
-		case c == '}' || c == ']':
+		case '}', ']':
 			now--
 		}
 	}
 	return deepest
+}
+
+// quoted is where the string ends that b begins with: at its last quote, or with b.
+func quoted(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(b)
 }

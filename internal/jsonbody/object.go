@@ -34,7 +34,8 @@ func ParseObject(body []byte) (*Object, error) {
 		return nil, one("", "too_deep", "The JSON is nested more than 64 levels deep.")
 	}
 	// The decoder refuses duplicates at every depth and bad UTF-8.
-	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+	d, done := Decoder(body)
+	defer done()
 	if d.PeekKind() != '{' {
 		return nil, noObject(d, body)
 	}
@@ -170,7 +171,9 @@ func (o *Object) Object(name string) (*Object, error) {
 	if v.Kind() != '{' {
 		return nil, one("/"+escape(name), "wrong_type", "This must be an object.")
 	}
-	return members(jsontext.NewDecoder(bytes.NewBuffer(v)), v, "/"+escape(name))
+	d, done := Decoder(v)
+	defer done()
+	return members(d, v, "/"+escape(name))
 }
 
 // Bytes writes the object as one line of JSON.

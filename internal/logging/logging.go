@@ -18,17 +18,5 @@ func New(w io.Writer, level string) *slog.Logger {
 	if err := l.UnmarshalText([]byte(strings.ToUpper(level))); err != nil {
 		l = slog.LevelInfo
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: clip}))
-}
-
-func clip(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindAny {
-		if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(err.Error())
-		}
-	}
-	if a.Value.Kind() == slog.KindString && len(a.Value.String()) > MaxValue {
-		a.Value = slog.StringValue(a.Value.String()[:MaxValue] + "…")
-	}
-	return a
+	return slog.New(clipping{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})})
 }

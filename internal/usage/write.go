@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
@@ -222,19 +223,23 @@ func ident(b []byte, of string, id uuid.UUID) []byte {
 }
 
 func appendID(b []byte, id uuid.UUID) []byte {
-	const digits = "0123456789abcdef"
-	b = append(b, '"')
-	for i, x := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			b = append(b, '-')
-		}
-		b = append(b, digits[x>>4], digits[x&15])
-	}
-	return append(b, '"')
+	b = hex.AppendEncode(append(b, '"'), id[:4])
+	b = hex.AppendEncode(append(b, '-'), id[4:6])
+	b = hex.AppendEncode(append(b, '-'), id[6:8])
+	b = hex.AppendEncode(append(b, '-'), id[8:10])
+	return append(hex.AppendEncode(append(b, '-'), id[10:]), '"')
 }
 
-// quote replaces what is no UTF-8.
+// quote replaces what is no UTF-8. Nearly every text needs no look at what it
+// means.
 func quote(b []byte, s string) []byte {
+	plain := true
+	for i := range len(s) {
+		plain = plain && s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
+	}
+	if plain {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	b, _ = jsontext.AppendQuote(b, s)
 	return b
 }

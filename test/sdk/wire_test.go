@@ -19,6 +19,7 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Origin", "https://app.example") // as from a page, which may read them
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return nil, err
