@@ -47,6 +47,9 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		boot.MakeRoom()
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {

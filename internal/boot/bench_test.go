@@ -26,7 +26,6 @@ import (
 	"weir/internal/keyring"
 	"weir/internal/logging"
 	"weir/internal/postgres/postgrestest"
-	"weir/internal/queue/queuetest"
 	"weir/internal/tenants"
 	"weir/test/stack"
 )
@@ -93,13 +92,16 @@ func loadOne(addr, request string, n int) error {
 }
 
 // api is an API process inside the benchmark, on a database and a bus of its
-// own. It logs what it would in production, to nowhere.
+// own, with the room that its main makes. It logs what it would in production, to
+// nowhere.
 func api(b *testing.B) (*stack.Stack, string) {
 	b.Helper()
-	db, bus := postgrestest.New(b), queuetest.New(b)
+	db := postgrestest.New(b)
+	bus, stopBus := side(b, "bus", b.TempDir())
+	b.Cleanup(stopBus)
 	ring := keyring.NewKey("bench")
 	cfg, err := config.Load[config.API]([]string{
-		"DATABASE_URL=" + db.AppURL, "NATS_URL=" + bus.URL, "PUBLIC_URL=http://127.0.0.1",
+		"DATABASE_URL=" + db.AppURL, "NATS_URL=" + bus, "PUBLIC_URL=http://127.0.0.1",
 		"KEY_RING=" + ring, "EVENT_KEYS=" + keyring.NewKey("bench"), "APP_KEYS=" + keyring.NewKey("bench"),
 		"SPOOL_DIR=" + filepath.Join(b.TempDir(), "spool"), "OUTBOUND_ALLOW_LOOPBACK=true", "LAME_DUCK=0s", "DRAIN=5s",
 	})
@@ -122,6 +124,7 @@ func api(b *testing.B) (*stack.Stack, string) {
 		}
 	})
 	<-ready
+	boot.MakeRoom()
 	keys, err := keyring.ParseRing(ring)
 	if err != nil {
 		b.Fatal(err)

@@ -21,11 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/queue/queuetest"
 	"weir/test/stack"
 )
 
 // The other sides of the gateway's benchmark, each in a process of its own.
-var sides = map[string]func(args []string) error{"upstream": upstreamSide, "rate": rateSide, "hold": holdSide}
+var sides = map[string]func(args []string) error{"upstream": upstreamSide, "bus": busSide, "rate": rateSide, "hold": holdSide}
 
 const (
 	constantAnswer = `{"id":"chatcmpl-bench","object":"chat.completion","created":1764547200,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":"A weir holds a flow to what was agreed, and is how a flow is measured."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":17,"total_tokens":37}}`
@@ -62,6 +63,17 @@ func upstreamSide([]string) error {
 	})}
 	go func() { _, _ = io.Copy(io.Discard, os.Stdin); os.Exit(0) }() // it ends with who started it
 	return server.Serve(l)
+}
+
+// busSide is the queue, which is never a part of an API process.
+func busSide(args []string) error {
+	bus, err := queuetest.Serve(args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Println(bus)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // rateSide sends a request so often a second for a while, whether answers have

@@ -25,6 +25,7 @@ type Publisher struct {
 
 	at     position             // where reading goes on
 	sent   [Shards]int64        // the last number that was read for sending
+	spare  [][]byte             // memory of runs that were delivered, at most one a shard
 	resend chan int             // shards to read again
 	doubt  [Shards]atomic.Int64 // numbers up to here are sent whether committed or not
 	fresh  freshness
@@ -101,6 +102,7 @@ func (p *Publisher) send(ctx context.Context) {
 			p.o.Log.Error("spool not readable", "error", err)
 		}
 		p.deliver(ctx, runs)
+		p.delivered(runs)
 		if len(runs) > 0 {
 			continue
 		}

@@ -32,13 +32,13 @@ func (w *window) take(r record) bool {
 		return true
 	}
 	g := &w.growing[r.shard]
-	full := g.body == nil || r.number != g.last+1 || g.last-g.first+1 >= maxRunEvents || len(g.body)+len(r.payload) >= maxRunBytes
+	full := g.first == 0 || r.number != g.last+1 || g.last-g.first+1 >= maxRunEvents || len(g.body)+len(r.payload) >= maxRunBytes
 	if full {
 		w.flush(r.shard)
 		if len(w.runs)+Shards > windowRuns {
 			return false
 		}
-		*g = run{instance: w.p.spool.instance, shard: r.shard, first: r.number}
+		*g = run{instance: w.p.spool.instance, shard: r.shard, first: r.number, body: w.p.room()}
 		if doubted {
 			g.again = fmt.Sprint("+", w.p.spool.started.UnixNano())
 		}
@@ -52,9 +52,23 @@ func (w *window) take(r record) bool {
 }
 
 func (w *window) flush(shard int) {
-	if w.growing[shard].body != nil {
+	if w.growing[shard].first != 0 {
 		w.runs = append(w.runs, w.growing[shard])
 		w.growing[shard] = run{}
+	}
+}
+
+// room is memory for a run; delivered takes it back.
+func (p *Publisher) room() (b []byte) {
+	if n := len(p.spare); n > 0 {
+		b, p.spare = p.spare[n-1], p.spare[:n-1]
+	}
+	return b
+}
+
+func (p *Publisher) delivered(runs []run) {
+	for _, r := range runs[:min(len(runs), Shards-len(p.spare))] {
+		p.spare = append(p.spare, r.body[:0])
 	}
 }
 

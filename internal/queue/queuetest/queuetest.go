@@ -2,6 +2,7 @@
 package queuetest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -61,18 +62,36 @@ func freePort(t testing.TB) int {
 // Start runs the server on what its store holds.
 func (s *Server) Start() {
 	s.t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir,
-		NoSigs: true, NoLog: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: s.Disk,
-	})
+	srv, err := start(s.dir, s.port, s.Disk)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.srv = srv
+}
+
+func start(dir string, port int, disk int64) (*server.Server, error) {
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir,
+		NoSigs: true, NoLog: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: disk,
+	})
+	if err != nil {
+		return nil, err
+	}
 	srv.Start()
 	if !srv.ReadyForConnections(10 * time.Second) {
-		s.t.Fatal("queuetest: the server did not come up within 10 s")
+		return nil, errors.New("queuetest: the server did not come up within 10 s")
 	}
-	s.srv = srv
+	return srv, nil
+}
+
+// Serve starts a server on any port that runs as long as the process: for one
+// that is nothing else, so that what it takes is not counted to a test.
+func Serve(dir string) (url string, err error) {
+	srv, err := start(dir, server.RANDOM_PORT, 8<<30)
+	if err != nil {
+		return "", err
+	}
+	return srv.ClientURL(), nil
 }
 
 // Stop ends the server; its store stays.
