@@ -82,6 +82,8 @@ var codeGroups = []codeGroup{
 	}},
 	{"State", "state", "The request is right, but not now.", []code{
 		{"already_made", "409", "The form of a new key was sent a second time.", "Use the key that was made; if its secret is lost, revoke it and make another."},
+		{"export_not_ready", "409", "The file is not made yet, or could not be made.", "Ask for the export; its state and reason say which."},
+		{"too_many_exports", "409", "Ten files are waiting to be made.", "Ask again when one of them is done."},
 		{"already_subscribed", "409", "The customer has an active subscription.", "Change or end that one first."},
 		{"email_taken", "409", "Another user has this e-mail address.", "Use another one."},
 		{"external_id_taken", "409", "Another customer has this external_id.", "Find that customer, or use another id."},

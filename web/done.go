@@ -41,6 +41,7 @@ var dones = map[string]string{
 	"zone-asked":          "The time zone is kept as you asked. Below is from when it counts.",
 	"key-changed":         "The key is changed, everywhere within a second.",
 	"provider-changed":    "The provider key is changed, everywhere within a second.",
+	"export-asked":        "The file is being made. It is listed here, and this page says when it is ready.",
 	"key-revoked":         "The key is revoked. It stops working within a second.",
 }
 

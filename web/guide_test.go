@@ -19,7 +19,6 @@ func TestWhatUsageCountsIsReadInTheBrowser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)
 	s.get("/docs/usage", "").has(t, "<title>Usage", "complete_until", `href="#margin"`)
-	s.get("/docs", "").has(t, `href="/docs/usage"`)
 }
 
 func TestTheDecisionAPIIsReadInTheBrowser(t *testing.T) {

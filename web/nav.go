@@ -40,6 +40,7 @@ var navigation = []navGroup{
 		{Path: "/limits", Icon: "limits", Words: "Limits"},
 		{Path: "/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/requests", Icon: "requests", Words: "Requests"},
+		{Path: "/exports", Icon: "down", Words: "Exports", Apart: true},
 		{Path: "/keys", Icon: "keys", Words: "API keys", Short: "Keys", Needs: seeCustomerKeys},
 		{Path: "/playground", Icon: "try", Words: "Playground", Needs: seeCustomerKeys, Apart: true},
 	}},

@@ -2,7 +2,8 @@ package web
 
 import "github.com/labstack/echo/v4"
 
-// mountReading puts the pages on e that change nothing: home, usage, requests.
+// mountReading puts the pages on e that are read: home, usage, requests, and
+// files of them.
 func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/", p.atDoor(p.page("", p.home)))
 	p.get(e, "/tiles/flow", p.page("", p.flowTile))
@@ -14,6 +15,10 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/live", p.signedIn(p.live))
 	p.get(e, "/usage", p.page("", p.usagePage))
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
+	p.get(e, "/exports", p.page("", p.exportsPage))
+	p.get(e, "/tiles/exports", p.page("", p.exportsTile))
+	p.get(e, "/exports/:id/content", p.page("", p.exportContent))
+	p.post(e, "/exports", p.page("", p.makeExport))
 	p.get(e, "/requests", p.page("", p.requestsPage))
 	p.get(e, "/requests/:id", p.page("", p.requestPage))
 	p.get(e, "/reconcile", p.page("", p.reconcilePage))

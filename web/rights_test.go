@@ -15,7 +15,7 @@ import (
 // who of the roles may send each form of the pages behind sign-in. A form that
 // is not here fails the test, so that a new one is placed on purpose.
 var forms = map[string]string{
-	"/settings/profile": "all", "/settings/password": "all", "/settings/sessions/end": "all", "/sign-out": "all",
+	"/settings/profile": "all", "/settings/password": "all", "/settings/sessions/end": "all", "/sign-out": "all", "/exports": "all",
 	"/settings/tenant": "owner", "/settings/zone": "owner",
 	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
 	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",

@@ -21,6 +21,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/catalogue"
+	"weir/internal/exports"
 	"weir/internal/httpapi"
 	"weir/internal/id"
 	"weir/internal/keyring"
@@ -85,7 +86,7 @@ func newSite(t *testing.T, publicURL string) site {
 	must(t, err)
 	pages, err := New(Deps{
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Catalogue: catalogue.New(db.App, tenants.Audit),
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)

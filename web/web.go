@@ -21,6 +21,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/catalogue"
+	"weir/internal/exports"
 	"weir/internal/limits"
 	"weir/internal/notify"
 	"weir/internal/tenants"
@@ -39,6 +40,7 @@ type Deps struct {
 	Tokens    *auth.TokenKeys // of the calls that a page makes by itself
 	Limits    Live
 	Reports   *usage.Reports
+	Exports   *exports.Service
 	Catalogue *catalogue.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
@@ -65,6 +67,7 @@ type Pages struct {
 	tokens    *auth.TokenKeys
 	limits    Live
 	reports   *usage.Reports
+	exports   *exports.Service
 	catalogue *catalogue.Service
 	accounts  *auth.Accounts
 	first     *auth.First
@@ -95,7 +98,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}

@@ -10,6 +10,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/catalogue"
+	"weir/internal/exports"
 	"weir/internal/gateway"
 	"weir/internal/httpapi"
 	"weir/internal/keyring"
@@ -42,10 +43,11 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
 	book := catalogue.New(a.db, tenants.Audit)
+	files := exports.New(a.db, tenantService, reports, a.Now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
+		Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -6,23 +6,29 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"weir/internal/catalogue"
 	"weir/internal/config"
+	"weir/internal/exports"
 	"weir/internal/keyring"
 	"weir/internal/notify"
 	"weir/internal/outbound"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // tellerConns is how many connections telling may take beside the pipeline's.
 const tellerConns = 8
 
-// teller is what a worker tells people and programs with.
+// teller is what a worker does for tenants beside storing what happened: it tells
+// people and programs, and makes files.
 type teller struct {
 	db      *postgres.DB
 	guard   *outbound.Guard
 	deliver *notify.Deliverer
+	exports *exports.Maker
 }
 
 // newTeller makes it. Tenants' tables are read as the API's role, tenant by
@@ -37,9 +43,11 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 		return nil, err
 	}
 	guard := outbound.New(outbound.Policy{AllowLoopback: cfg.AllowLoopback, Ports: cfg.OutboundPorts})
-	service := notify.New(db, tenants.New(db, ring, guard, catalogue.NewClient(guard), time.Now), guard, time.Now)
+	tenantService := tenants.New(db, ring, guard, catalogue.NewClient(guard), time.Now)
+	service := notify.New(db, tenantService, guard, time.Now)
 	mail := mailer(outbox, notify.SMTP{Addr: cfg.SMTPAddr, User: cfg.SMTPUser, Password: cfg.SMTPPassword, From: cfg.MailFrom})
-	return &teller{db, guard, notify.NewDeliverer(service, mail, log)}, nil
+	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
+	return &teller{db, guard, notify.NewDeliverer(service, mail, log), exports.NewMaker(files, log)}, nil
 }
 
 func (t *teller) close() {
@@ -47,4 +55,9 @@ func (t *teller) close() {
 	t.db.Close()
 }
 
-func (t *teller) run(ctx context.Context) error { return t.deliver.Run(ctx) }
+func (t *teller) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return t.deliver.Run(ctx) })
+	group.Go(func() error { return t.exports.Run(ctx) })
+	return group.Wait()
+}

@@ -16,6 +16,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/catalogue"
+	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/tenants"
@@ -32,6 +33,7 @@ type Deps struct {
 	Meter     *usage.Meter
 	Limits    Live
 	Reports   *usage.Reports
+	Exports   *exports.Service
 	Catalogue *catalogue.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
@@ -54,6 +56,7 @@ type Server struct {
 	meter     *usage.Meter
 	limits    Live
 	reports   *usage.Reports
+	exports   *exports.Service
 	catalogue *catalogue.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
@@ -66,7 +69,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, catalogue: d.Catalogue, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -177,6 +180,10 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key, and what it was rotated from or to", 200, revokeAPIKey),
 
 		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
+		on("POST", "/api/v1/exports", usageScope, "Ask for a file of a usage report or of the request log", 202, addExport).with(`{"kind": "usage", "format": "csv", "from": "2026-11-01", "group_by": "model"}`),
+		on("GET", "/api/v1/exports", usageScope, "List exports, newest first", 200, listExports),
+		on("GET", "/api/v1/exports/:id", usageScope, "Read how far an export is", 200, getExport),
+		exportContent(),
 		on("GET", "/api/v1/requests", "requests:read", "List calls, newest first", 200, listRequests),
 		on("GET", "/api/v1/requests/:id", "requests:read", "Read one call", 200, getRequest),
 

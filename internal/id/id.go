@@ -38,6 +38,7 @@ const (
 	Request      Kind = "req"
 	Audit        Kind = "aud"
 	Instance     Kind = "ins"
+	Export       Kind = "exp"
 	DeadLetter   Kind = "dlq"
 	Endpoint     Kind = "whk"
 	Message      Kind = "msg"

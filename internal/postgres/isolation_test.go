@@ -21,7 +21,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 	err := db.WithTenant(t.Context(), tenant, func(tx pgx.Tx) error {
 		customer, plan, version := id.New(), id.New(), id.New()
 		subscription, provider, alias := id.New(), id.New(), id.New()
-		endpoint, message := id.New(), id.New()
+		endpoint, message, export := id.New(), id.New(), id.New()
 		for _, q := range []struct {
 			sql  string
 			args []any
@@ -54,6 +54,8 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt_id, at, status, ms, error) values ($1, $2, $3, $3, now(), 200, 1, '')`, []any{endpoint, message}},
 			{`insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at) values ($1, $2, 'a@b.example', 'S', 'B', 'dead', now(), now())`, []any{id.New()}},
 			{`insert into reconciliations (tenant_id, day) values ($1, now())`, nil},
+			{`insert into exports (tenant_id, export_id, kind, format, asked, state, next_at, created_at, expires_at) values ($1, $2, 'usage', 'csv', '{}', 'queued', now(), now(), now())`, []any{export}},
+			{`insert into export_chunks (tenant_id, export_id, number, body) values ($1, $2, 0, 'x')`, []any{export}},
 			{`insert into setup_steps (tenant_id, step) values ($1, 'plan')`, nil},
 			{`insert into audit_entries (tenant_id, audit_id, actor_kind, action, hash, position) values ($1, $2, 'system', 'x', 'h', 1)`, []any{id.New()}},
 		} {

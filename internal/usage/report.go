@@ -127,6 +127,9 @@ type Money struct {
 	Amount   money.Pico
 }
 
+// Check returns what is wrong with a query, by parameter.
+func (q Query) Check() []fault.Field { return q.check() }
+
 // Report sums up a tenant's usage. Invalid names the query parameter that is
 // wrong; a report of too many rows is one.
 func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report, error) {

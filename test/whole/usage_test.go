@@ -1,8 +1,12 @@
 package whole
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"weir/test/stack"
 )
@@ -65,4 +69,50 @@ func TestWhatProvidersChargeNeedsTheScopeForMoney(t *testing.T) {
 	if a := weir.Want(t, 200, "GET", "/api/v1/usage", narrow, nil); a.JSON("totals.provider_cost") != nil || a.JSON("totals.unpriced_requests") != nil {
 		t.Errorf("without money:read: %s", a)
 	}
+}
+
+func TestAnExportIsMadeByTheWorkerAndHandedOutWhole(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	for range 3 {
+		settled(t, w, ``)
+	}
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Want(t, 200, "GET", "/api/v1/usage", w.ManagementKey, nil); a.JSON("totals.requests") != 3.0 {
+			return a.String()
+		}
+		return ""
+	})
+	from := time.Now().UTC().Add(-24 * time.Hour).Format(time.RFC3339)
+	made := map[string]string{}
+	for _, kind := range []string{"usage", "requests"} {
+		made[kind] = weir.Want(t, 202, "POST", "/api/v1/exports", w.ManagementKey, fmt.Sprintf(`{"kind": %q, "format": "csv", "from": %q, "filters": {"model": "gpt-4o"}}`, kind, from)).Text("id")
+	}
+	for kind, export := range made {
+		path := "/api/v1/exports/" + export
+		stack.Eventually(t, patience, func() string {
+			if a := weir.Want(t, 200, "GET", path, w.ManagementKey, nil); a.Text("status") != "ready" {
+				return a.String()
+			}
+			return ""
+		})
+		file := weir.Want(t, 200, "GET", path+"/content", w.ManagementKey, nil)
+		lines := strings.Split(strings.TrimSpace(string(file.Body)), "\r\n")
+		sum := sha256.Sum256([]byte(strings.Join(lines[:len(lines)-1], "\r\n") + "\r\n"))
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "checksum,rows ") || !strings.Contains(last, hex.EncodeToString(sum[:])) || !strings.Contains(last, stack.MiddayZone()) {
+			t.Errorf("%s ends with %s", kind, last)
+		}
+		if rows := map[string]int{"usage": 4, "requests": 5}[kind]; len(lines) != rows {
+			t.Errorf("%s has %d lines: %s", kind, len(lines), file.Body)
+		}
+	}
+	narrow := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "reader", "scopes": ["usage:read"]}`).Text("secret")
+	weir.Want(t, 403, "POST", "/api/v1/exports", narrow, fmt.Sprintf(`{"kind": "requests", "format": "csv", "from": %q}`, from))
+	weir.Want(t, 403, "GET", "/api/v1/exports/"+made["usage"]+"/content", narrow, nil)
+	bad := weir.Want(t, 400, "POST", "/api/v1/exports", w.ManagementKey, `{"kind": "usage", "format": "csv", "from": "yesterday", "filters": {"outcome": "fine"}}`)
+	if bad.Text("errors.0.pointer") != "/from" || bad.Text("errors.1.pointer") != "/filters/outcome" {
+		t.Errorf("what is wrong: %s", bad)
+	}
+	other := weir.Setup(t, stack.Options{})
+	weir.Want(t, 404, "GET", "/api/v1/exports/"+made["usage"]+"/content", other.ManagementKey, nil)
 }
