@@ -93,6 +93,7 @@ func (x *exchange) whole(resp *http.Response) *failure {
 
 // result is what a whole answer took.
 func (x *exchange) result(got wire.Answer) usage.Result {
+	x.try.costs(got.Apart, got.Tier)
 	r := usage.Result{Outcome: x.outcome()}
 	if r.Tokens, r.Estimated = wire.Usage(x.at.in, got.Usage); r.Estimated == "" {
 		return r

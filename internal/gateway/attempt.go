@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/fault"
+	"weir/internal/gateway/wire"
 	"weir/internal/limits"
 	"weir/internal/outbound"
 	"weir/internal/usage"
@@ -40,6 +41,8 @@ type try struct {
 	sent   time.Time
 	status int    // the provider's; 0: no answer
 	model  string // that it says it served; "": it says none
+	apart  bool   // it costs something else than the price of its tokens
+	tier   wire.Tier
 	watch  *watchdog
 	ctx    context.Context
 }
@@ -57,6 +60,7 @@ func (x *exchange) attempt() *failure {
 	if err != nil { // others may be told what this one cannot
 		return &failure{err: err, outcome: usage.ClientError, next: otherKey, unsent: true}
 	}
+	x.try.tier, x.try.apart = x.call.asksApart(x.at)
 	resp, err := x.s.Client.Do(ctx, x.at.Endpoint, http.MethodPost, formAt(x.at.in).path, header, newBody(body))
 	if err != nil {
 		return x.lost(err)

@@ -204,10 +204,10 @@ func (x *exchange) settle(r usage.Result) {
 }
 
 // cost is what the provider charges for the attempt that runs, by the catalogue;
-// nil where that is not known. The practice provider charges nothing to nobody.
+// nil where that is not known, as of a class of service that it has no price of. The practice provider charges nothing to nobody.
 func (x *exchange) cost(r usage.Result) (*money.Pico, string) {
 	book, err := x.s.Directory.Book(context.WithoutCancel(x.k.ctx), x.k.who.Tenant.ID)
-	if err != nil || x.at.Endpoint.Provider.Practice {
+	if err != nil || x.at.Endpoint.Provider.Practice || x.try.apart || !x.try.tier.Usual() {
 		return nil, ""
 	}
 	requests := int64(0) // of what was not served nothing is charged

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -163,4 +164,32 @@ func (call *call) streamOptions(k *caller, now time.Time) wire.StreamOptions {
 // provider does not.
 func (call *call) counts(c candidate) bool {
 	return call.form.wire == wire.CountTokens && !c.Endpoint.Provider.Serves(call.form.path)
+}
+
+// asksApart is in what class of service a call asks a candidate to serve it, and
+// whether it asks for something else that is not served at the usual price.
+func (call *call) asksApart(c candidate) (tier wire.Tier, apart bool) {
+	o := call.body
+	if c.in != call.form.wire {
+		o = call.translated
+	}
+	if o == nil {
+		return "", false
+	}
+	asked := func(name string) (s string) {
+		if v := o.Get(name); v != nil && v.Kind() == '"' {
+			_ = json.Unmarshal(v, &s) // a string, as its kind says
+		}
+		return s
+	}
+	speed, geo := asked("speed"), asked("inference_geo")
+	return wire.Tier(asked("service_tier")), c.in == wire.Messages && (speed != "" && speed != "standard" || geo != "" && geo != "global")
+}
+
+// costs notes what an answer says of how it was served: a tier that it states
+// stands before the one that was asked for.
+func (t *try) costs(apart bool, tier wire.Tier) {
+	if t.apart = t.apart || apart; tier != "" {
+		t.tier = tier
+	}
 }

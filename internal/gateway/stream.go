@@ -259,6 +259,7 @@ func (f *flow) end(err error) {
 	body, _ := f.stream.Failed()
 	complete := f.complete(err)
 	r := f.took(complete)
+	f.x.try.costs(f.stream.Apart())
 	f.x.settle(r)
 	switch r.Outcome {
 	case usage.OK:

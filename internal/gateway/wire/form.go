@@ -35,6 +35,8 @@ type Answer struct {
 	Error  jsontext.Value // an answer with one is a failure, whatever its status said
 	Output jsontext.Value // where the answer's text stands, for an estimate
 	Model  string         // that served, as the provider names it
+	Tier   Tier           // in which it was served
+	Apart  bool           // it took something that prices of tokens do not cover
 	Valid  bool           // the body is what the form promises
 	Empty  bool           // it says neither what its form is there for nor what it took, nor that it failed
 }
@@ -48,6 +50,7 @@ type answer struct {
 	Content jsontext.Value `json:"content"` // messages
 	Output  jsontext.Value `json:"output"`  // responses
 	Text    jsontext.Value `json:"text"`    // transcriptions
+	Tier    jsontext.Value `json:"service_tier"`
 }
 
 // ReadAnswer reads a whole answer. Audio and plain transcripts are no JSON, and
@@ -65,6 +68,10 @@ func ReadAnswer(f Form, body []byte) Answer {
 		return Answer{Valid: f == Speech || f == Transcriptions && len(bytes.TrimSpace(body)) > 0}
 	}
 	out := Answer{Usage: orNil(a.Usage), Error: orNil(a.Error), Model: text(a.Model), Valid: true}
+	s := statement{}
+	s.read(f, out.Usage)
+	out.Apart, out.Tier = s.apart()
+	out.Tier = Tier(first(text(a.Tier), string(out.Tier)))
 	switch f {
 	case Chat, Completions:
 		out.Output = orNil(a.Choices)

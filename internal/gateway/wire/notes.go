@@ -26,8 +26,9 @@ type chunk struct {
 			Function  toolSize   `json:"function_call"`
 		} `json:"delta"`
 	} `json:"choices"`
-	Usage raw `json:"usage"`
-	Error raw `json:"error"`
+	Usage raw  `json:"usage"`
+	Error raw  `json:"error"`
+	Tier  word `json:"service_tier"`
 	Groq  struct {
 		Usage raw `json:"usage"`
 	} `json:"x_groq"`
@@ -76,8 +77,9 @@ type typedEvent struct {
 	Usage    raw  `json:"usage"`
 	Error    raw  `json:"error"`
 	Response struct {
-		Usage raw `json:"usage"`
-		Error raw `json:"error"`
+		Usage raw  `json:"usage"`
+		Error raw  `json:"error"`
+		Tier  word `json:"service_tier"`
 	} `json:"response"`
 }
 
@@ -109,6 +111,7 @@ func (s *Stream) noteChunk(data []byte) (pass bool) {
 		return true
 	}
 	s.begun = s.begun || len(c.Choices) > 0 || c.Usage != nil || c.Groq.Usage != nil
+	s.tier = Tier(first(string(c.Tier), string(s.tier)))
 	var text int64
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -162,6 +165,7 @@ func (s *Stream) noteTyped(data []byte) {
 	}
 	name := string(v.Type)
 	s.begun = s.begun || name != "" || v.Usage != nil
+	s.tier = Tier(first(string(v.Response.Tier), string(s.tier)))
 	if strings.HasSuffix(name, ".delta") && !strings.HasSuffix(name, "audio.delta") {
 		s.count(int64(v.Delta))
 	}

@@ -29,6 +29,7 @@ type Stream struct {
 	textBytes int64
 	begun     bool           // something of an answer came
 	choices   map[place]bool // by index: whether it said why it ended
+	tier      Tier
 	done      bool
 	held      []byte // the event that said so
 	failure   []byte
@@ -114,6 +115,13 @@ func (s *Stream) Failed() ([]byte, bool) { return s.failure, s.failure != nil }
 
 // Usage is the last full statement that came, as Usage reads it.
 func (s *Stream) Usage() (limits.Tokens, string) { return s.usage.tokens() }
+
+// Apart tells whether the answer took something that prices of tokens do not
+// cover, and in what tier it was served, as far as was said.
+func (s *Stream) Apart() (apart bool, tier Tier) {
+	apart, tier = s.usage.apart()
+	return apart, Tier(first(string(s.tier), string(tier)))
+}
 
 // OutputStated tells whether Usage has the whole output: a stream of Anthropic's
 // form begins with a figure of it that is none, and states it at its end.

@@ -59,11 +59,13 @@ type openAIUsage struct {
 }
 
 type inputDetails struct {
+	Audio  raw    `json:"audio_tokens"`
 	Cached *int64 `json:"cached_tokens"`
 	Write  *int64 `json:"cache_write_tokens"`
 }
 
 type outDetails struct {
+	Audio     raw    `json:"audio_tokens"`
 	Reasoning *int64 `json:"reasoning_tokens"`
 }
 
@@ -75,6 +77,11 @@ type claudeUsage struct {
 	CacheRead  *int64 `json:"cache_read_input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
 	Output     *int64 `json:"output_tokens"`
+	Tier       word   `json:"service_tier"`
+	Geo        word   `json:"inference_geo"`
+	Speed      word   `json:"speed"`
+	CacheBy    raw    `json:"cache_creation"`
+	Tools      raw    `json:"server_tool_use"`
 }
 
 // read takes a newer statement. One that cannot be read is nonsense until a
@@ -111,6 +118,24 @@ func (u *claudeUsage) update(newer claudeUsage) {
 	u.CacheRead = latest(newer.CacheRead, u.CacheRead)
 	u.CacheWrite = latest(newer.CacheWrite, u.CacheWrite)
 	u.Output = latest(newer.Output, u.Output)
+	u.Tier = word(first(string(newer.Tier), string(u.Tier)))
+	u.Geo = word(first(string(newer.Geo), string(u.Geo)))
+	u.Speed = word(first(string(newer.Speed), string(u.Speed)))
+	if newer.CacheBy != nil {
+		u.CacheBy = newer.CacheBy
+	}
+	if newer.Tools != nil {
+		u.Tools = newer.Tools
+	}
+}
+
+// apart tells whether what was stated has something that prices of tokens do not
+// cover, and tier in what class it was served.
+func (s *statement) apart() (apart bool, tier Tier) {
+	if s.f == Messages {
+		return s.claude.apart(), Tier(s.claude.Tier)
+	}
+	return s.openai.apart(s.f), ""
 }
 
 // latest is the first figure that is stated.
