@@ -29,7 +29,7 @@ func TestAClockThatDiffersFromTheLimitStoresChangesNoCall(t *testing.T) {
 			})
 			list[0].up.Next(upstreamtest.Fail(401, "x", "x", "No"))
 			s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, front(false))
-			words := make([]string, 50)
+			words := make([]string, 100)
 			for i := range words {
 				words[i] = "word "
 			}
@@ -37,7 +37,7 @@ func TestAClockThatDiffersFromTheLimitStoresChangesNoCall(t *testing.T) {
 				return upstreamtest.Script{Words: words, Pause: 100 * time.Millisecond}
 			})
 			if a := s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, front(true)); !strings.Contains(string(a.Body), "word ") || !strings.Contains(string(a.Body), "upstream_timeout") {
-				t.Errorf("a stream of 5 seconds where a call may take 4: %.200s", a)
+				t.Errorf("a stream of 10 seconds where a call may take 4: %.100s … %s", a, a.Body[max(0, len(a.Body)-200):])
 			}
 		})
 	}

@@ -16,6 +16,8 @@ type myCall struct {
 	ended  *pendingEnd // while Redis was out
 	note   string      // kept with it (Keep)
 	born   int64       // since when the Redis that knows it has lost nothing; 0: none does
+	more   int         // moves that Redis has of it and this process does not count
+	owed   int         // moves that Redis has to hear of before its end
 }
 
 // pendingEnd is an outcome, or a move, that Redis has to hear of.

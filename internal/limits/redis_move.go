@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	"weir/internal/fault"
@@ -27,10 +28,16 @@ func (r *Redis) Move(ctx context.Context, n Next) (Decision, error) {
 	if err != nil && fault.Of(err).Code == "reservation_not_found" && r.remade(ctx, n.Tenant, n.ID) {
 		d, err = r.moveThere(ctx, &n, false)
 	}
+	if isAway(err) && !r.away.out.Load() { // its answer alone may be lost: the same move again answers alike
+		if again, err2 := r.moveThere(ctx, &n, false); err2 == nil {
+			d, err = again, nil
+		}
+	}
 	switch {
 	case isAway(err):
 		return r.moveAway(ctx, &n, err)
 	case err == nil:
+		d.Reservation.Moves -= r.away.more(n.ID)
 		r.away.moved(&d.Reservation)
 	}
 	return d, err
@@ -44,6 +51,9 @@ func (r *Redis) moveThere(ctx context.Context, n *Next, forced bool) (Decision, 
 	if err != nil {
 		return Decision{}, err
 	}
+	there := *n
+	there.Attempt += r.away.more(n.ID)
+	n = &there
 	q := r.ask(t, c.model)
 	q.user = c.user
 	q.candidates(n.Plan, n.Candidates, c.estimate, n.EndUser)
@@ -60,6 +70,41 @@ func (r *Redis) moveThere(ctx context.Context, n *Next, forced bool) (Decision, 
 		return d, err
 	}
 	return Decision{}, refusal(a.status)
+}
+
+// more is how many moves Redis has of a call that this process does not count.
+func (w *away) more(id uuid.UUID) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.mine[id]; c != nil {
+		return c.more
+	}
+	return 0
+}
+
+func (w *away) movedMore(id uuid.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.mine[id]; c != nil {
+		c.more++
+	}
+}
+
+// owes tells whether Redis has to hear of a move of a call before its end.
+func (w *away) owes(id uuid.UUID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.mine[id]
+	return c != nil && c.owed > 0
+}
+
+// told notes that Redis has heard of a move.
+func (w *away) told(id uuid.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.mine[id]; c != nil {
+		c.owed--
+	}
 }
 
 // moved notes what an open call holds now.
@@ -96,6 +141,7 @@ func (r *Redis) moveAway(ctx context.Context, n *Next, cause error) (Decision, e
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.Reservation = d.Reservation
+	c.owed++
 	w.pending = append(w.pending, n.done(&d))
 	return d, nil
 }
@@ -185,8 +231,32 @@ func (r *Redis) moveLate(ctx context.Context, e *pendingEnd) error {
 		}
 		n.without(counted)
 	}
-	_, err := r.moveThere(ctx, &n, true)
+	d, err := r.moveThere(ctx, &n, true)
+	if err != nil || !e.astray(&d, &n) {
+		return err
+	}
+	n.Attempt, n.Ended = d.Reservation.Moves, Settlement{GiveBackRequest: true}
+	if _, err = r.moveThere(ctx, &n, true); err == nil {
+		r.away.movedMore(e.id)
+	}
 	return err
+}
+
+// astray tells whether Redis moved the call elsewhere than this process did, which
+// had not got its answer.
+func (e *pendingEnd) astray(d *Decision, n *Next) bool {
+	here := map[string]bool{}
+	for i := range e.to.Holds {
+		if h := &e.to.Holds[i]; h.Candidate && !h.Ended {
+			here[h.Ledger] = true
+		}
+	}
+	for i := range d.Reservation.Holds {
+		if h := &d.Reservation.Holds[i]; h.Candidate && !h.Ended && !here[h.Ledger] {
+			return true
+		}
+	}
+	return d.Candidate < 0 && len(n.Candidates) > 0
 }
 
 // without leaves limits out of what a move charges.

@@ -46,6 +46,9 @@ func (r *Redis) end(ctx context.Context, tenant, id uuid.UUID, as phase, s Settl
 	if a := r.away.itself(); a != nil && a.has(id) {
 		return a.end(ctx, tenant, id, as, s)
 	}
+	if r.away.owes(id) {
+		return r.endAway(ctx, tenant, id, as, s, errOpen)
+	}
 	o, born, err := r.endThere(ctx, tenant, id, as, s)
 	switch {
 	case isAway(err):

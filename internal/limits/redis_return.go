@@ -272,6 +272,8 @@ func (r *Redis) settlePending(ctx context.Context) bool {
 		}
 		if e.move == nil {
 			w.forget(e.id)
+		} else {
+			w.told(e.id)
 		}
 	}
 	return true
