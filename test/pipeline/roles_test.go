@@ -170,7 +170,7 @@ func one(spool *usage.Spool, ledger *os.File) error {
 	e := event(time.Now())
 	open := e
 	open.Outcome, open.Estimated = usage.Expired, "expired"
-	if err := spool.Admit(usage.Admission{Event: open, Reservation: limits.Reservation{
+	if err := spool.Admit(&usage.Admission{Event: open, Reservation: limits.Reservation{
 		ID: e.ID, Tenant: e.Tenant, Model: e.ModelAsked, At: e.StartedAt, ExpiresAt: e.StartedAt.Add(10 * time.Minute), Estimate: e.Estimate,
 	}}); err != nil {
 		return err
