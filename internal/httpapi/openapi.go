@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 	"github.com/swaggest/jsonschema-go"
@@ -34,6 +35,10 @@ func document(routes []endpoint) ([]byte, error) {
 	}
 	return json.Marshal(r.Spec)
 }
+
+// described is the document of this binary. To write it takes far longer than
+// everything else of a start, and every server of a process has the same one.
+var described = sync.OnceValues(func() ([]byte, error) { return document(endpoints()) })
 
 // defName shortens HttpapiCustomerJSON to Customer.
 func defName(_ reflect.Type, name string) string {

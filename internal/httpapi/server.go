@@ -75,7 +75,7 @@ func New(d Deps) (*Server, error) {
 		s.halt = context.Background()
 	}
 	var err error
-	s.openapi, err = document(endpoints())
+	s.openapi, err = described()
 	return s, err
 }
 
