@@ -35,3 +35,8 @@ var Usage []byte
 //
 //go:embed models.md
 var Models []byte
+
+// Webhooks is webhooks.md: what is told, how it is signed, when it is sent again.
+//
+//go:embed webhooks.md
+var Webhooks []byte

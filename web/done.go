@@ -8,6 +8,13 @@ import (
 
 // dones are what a page can say was done, by the word in its address.
 var dones = map[string]string{
+	"webhook-changed":     "The endpoint is changed.",
+	"webhook-removed":     "The endpoint is removed, and its secret forgotten.",
+	"webhook-on":          "The endpoint is on. What was held meanwhile waits for a replay.",
+	"webhook-off":         "The endpoint is off. What happens from now on is held for a replay.",
+	"webhook-tested":      "A test is on its way. This page shows what became of it.",
+	"webhook-resent":      "It is sent again, now.",
+	"webhook-replayed":    "What the endpoint missed is sent again, now.",
 	"provider-added":      "The key is stored, sealed.",
 	"provider-rotated":    "The new key is checked and stored, sealed. Calls use it within a second.",
 	"provider-off":        "The key is switched off. No new call uses it.",

@@ -55,7 +55,7 @@ func (f *form) wrong(name, message string) {
 // as one text belong to that text.
 func fieldName(pointer string) string {
 	name := strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
-	for _, text := range []string{"models.", "scopes.", "ip_allow.", "provider_keys."} {
+	for _, text := range []string{"models.", "scopes.", "ip_allow.", "provider_keys.", "types.", "emails."} {
 		if strings.HasPrefix(name, text) {
 			return strings.TrimSuffix(text, ".")
 		}

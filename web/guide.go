@@ -34,6 +34,7 @@ var guides = map[string]func() (guide, error){
 	"/docs/limits":    guideAt("/docs/limits", prose.Limits),
 	"/docs/decisions": guideAt("/docs/decisions", prose.Decisions),
 	"/docs/usage":     guideAt("/docs/usage", prose.Usage),
+	"/docs/webhooks":  guideAt("/docs/webhooks", prose.Webhooks),
 	"/docs/models":    guideAt("/docs/models", prose.Models),
 	"/docs/catalogue": guideAt("/docs/catalogue", prose.Catalogue),
 }
@@ -83,7 +84,7 @@ var reachable = strings.NewReplacer(
 )
 
 // pagesOf are where the documents that others link to are read.
-var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions", "models.md": "/docs/models", "usage.md": "/docs/usage", "catalogue.md": "/docs/catalogue"}
+var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions", "models.md": "/docs/models", "webhooks.md": "/docs/webhooks", "usage.md": "/docs/usage", "catalogue.md": "/docs/catalogue"}
 
 // linkPages leads links between documents to their pages.
 func linkPages(root ast.Node) {

@@ -49,6 +49,7 @@ var navigation = []navGroup{
 		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels, Apart: true},
 	}},
 	{"Workspace", []entry{
+		{Path: "/webhooks", Icon: "webhooks", Words: "Webhooks", Needs: seeWebhooks, Apart: true},
 		{Path: "/reconcile", Icon: "reconcile", Words: "Reconcile", Apart: true},
 		{Path: "/settings", Icon: "settings", Words: "Settings"},
 	}},
@@ -60,6 +61,7 @@ var navigation = []navGroup{
 		{Path: "/docs/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/docs/models", Icon: "models", Words: "Aliases and pools"},
 		{Path: "/docs/catalogue", Icon: "providers", Words: "The catalogue"},
+		{Path: "/docs/webhooks", Icon: "webhooks", Words: "Webhooks and alerts"},
 		{Path: "/docs/errors", Icon: "errors", Words: "Error codes"},
 	}},
 }

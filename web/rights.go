@@ -11,6 +11,8 @@ const (
 	seeManagementKeys right = "management keys"
 	seeProviderKeys   right = "provider keys"
 	seeModels         right = "models"
+	seeWebhooks       right = "webhooks"
+	seeAlerts         right = "alerts"
 	seeCustomers      right = "customers"
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
@@ -20,12 +22,12 @@ const (
 
 // rights is what each role sees and does beside reading usage, limits and
 // plans, which every member does. Who sees keys of a kind may make and revoke
-// them; who sees provider keys, pools and aliases may change them. Billing sees customers because it puts them on plans.
+// them; who sees provider keys, pools, aliases, webhooks and alerts may change them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, changeTenant, keepBooks},
-	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeCustomers, changeCustomers, changePlans, keepBooks},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, changeTenant, keepBooks},
+	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, keepBooks},
 	"developer": {seeCustomerKeys, seeModels, seeCustomers, changeCustomers},
-	"billing":   {seeMoney, seeCustomers, changePlans},
+	"billing":   {seeMoney, seeAlerts, seeCustomers, changePlans},
 	"viewer":    {},
 }
 

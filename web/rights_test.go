@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/notify"
 	"weir/internal/tenants"
 )
 
@@ -25,6 +26,7 @@ var forms = map[string]string{
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
+	"/webhooks": "owner admin", "/webhooks/:id": "owner admin", "/webhooks/:id/test": "owner admin", "/webhooks/:id/switch": "owner admin", "/webhooks/:id/replay": "owner admin", "/webhooks/:id/rotate": "owner admin", "/webhooks/:id/remove": "owner admin", "/webhooks/messages/:id/resend": "owner admin",
 	"/reconcile/rebuild": "owner admin",
 	"/playground":        "owner admin developer", "/playground/stream": "owner admin developer",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
@@ -45,7 +47,11 @@ func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T
 	must(t, err)
 	pool, err := s.tenants.AddPool(t.Context(), tenant, tenants.NewPool{Name: "account", Provider: "practice"})
 	must(t, err)
-	refs := map[string]string{"/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
+	hook, err := s.notify.AddEndpoint(t.Context(), tenant, notify.NewEndpoint{URL: "http://127.0.0.1:9/"})
+	must(t, err)
+	told, err := s.notify.Test(t.Context(), tenant, hook.ID)
+	must(t, err)
+	refs := map[string]string{"/webhooks": id.Endpoint.Format(hook.ID), "/webhooks/messages": id.Message.Format(told.ID), "/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
 	notes := func() (n int) {
 		s.scan(`select count(*) from audit_entries`, &n)
 		return n

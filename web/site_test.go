@@ -65,6 +65,7 @@ type site struct {
 	engine  *limits.Memory
 	server  *httptest.Server
 	outbox  *notify.Outbox
+	notify  *notify.Service
 	cookie  string // its name
 	first   string // the token of the first visit
 	routes  []*echo.Route
@@ -84,9 +85,10 @@ func newSite(t *testing.T, publicURL string) site {
 	first, token := auth.NewFirst(accounts)
 	tokens, err := auth.NewTokenKeys([]auth.Secret{{ID: "a", Bytes: []byte("a secret of thirty-two characters")}}, publicURL, c.now)
 	must(t, err)
+	teller := notify.New(db.App, s, guard, c.now)
 	pages, err := New(Deps{
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit),
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller,
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -101,7 +103,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, plans, engine, server, outbox, pages.cookie.name, token, e.Routes()}
+	return site{t, c, db, s, plans, engine, server, outbox, teller, pages.cookie.name, token, e.Routes()}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

@@ -42,6 +42,7 @@ type Deps struct {
 	Reports   *usage.Reports
 	Exports   *exports.Service
 	Catalogue *catalogue.Service
+	Notify    *notify.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
 	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
@@ -69,6 +70,7 @@ type Pages struct {
 	reports   *usage.Reports
 	exports   *exports.Service
 	catalogue *catalogue.Service
+	notify    *notify.Service
 	accounts  *auth.Accounts
 	first     *auth.First
 	outbox    *notify.Outbox
@@ -98,7 +100,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}
@@ -124,6 +126,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 		p.get(e, path, p.guidePage)
 	}
 	p.get(e, "/docs/errors", p.errorsPage)
+	p.mountTelling(e)
 	p.mountReading(e)
 	p.get(e, static.Prefix+"*", serveStatic)
 	p.mounted = mountedPages(e)

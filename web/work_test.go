@@ -126,7 +126,8 @@ func TestOtherSitesAndNobodyChangeNothingAtWork(t *testing.T) {
 func TestTheRailLeadsOnlyWhereARoleMayGo(t *testing.T) {
 	t.Parallel()
 	for role, hidden := range map[string][]string{
-		"owner": {}, "developer": {"/providers"}, "billing": {"/providers", "/keys", "/models", "/playground"}, "viewer": {"/providers", "/keys", "/customers", "/models", "/playground"},
+		"owner": {}, "developer": {"/providers", "/webhooks"}, "billing": {"/providers", "/keys", "/models", "/playground", "/webhooks"},
+		"viewer": {"/providers", "/keys", "/customers", "/models", "/playground", "/webhooks"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/message"
 	"weir/internal/tenants"
 )
 
@@ -39,6 +40,9 @@ func (s *Service) Move(ctx context.Context, tenant, customer, plan uuid.UUID) (S
 				With(fault.Field{Pointer: "/plan", Code: "already_on_plan", Message: "It is on this plan already."})
 		}
 		if err := s.move(ctx, tx, tenant, &sub, p); err != nil {
+			return err
+		}
+		if err := tellSubscription(ctx, tx, tenant, message.SubscriptionChanged, sub.ID, customer, p); err != nil {
 			return err
 		}
 		return tenants.Audit(ctx, tx, tenant, "subscription.changed", id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name, "plan_version": id.PlanVersion.Format(p.Version.ID)})

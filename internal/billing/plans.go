@@ -160,6 +160,9 @@ func (s *Service) publish(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID
 	if err != nil {
 		return err
 	}
+	if err := tellPublished(ctx, tx, tenant, plan, v); err != nil {
+		return err
+	}
 	return tenants.Audit(ctx, tx, tenant, "plan_version.published", id.PlanVersion.Format(v.ID), map[string]int{"number": v.Number})
 }
 

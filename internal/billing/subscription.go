@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/message"
 	"weir/internal/tenants"
 )
 
@@ -53,6 +54,9 @@ func (s *Service) subscribe(ctx context.Context, tx pgx.Tx, tenant, customer, pl
 		return sub, fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
 	}
 	if sub, err = s.insertSubscription(ctx, tx, t, customer, p); err != nil {
+		return sub, err
+	}
+	if err := tellSubscription(ctx, tx, tenant, message.SubscriptionCreated, sub.ID, customer, p); err != nil {
 		return sub, err
 	}
 	return sub, tenants.Audit(ctx, tx, tenant, "subscription.created", id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name})

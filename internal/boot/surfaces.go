@@ -43,11 +43,12 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	halted, halt := context.WithCancel(context.Background())
 	a.halt = halt
 	book := catalogue.New(a.db, tenants.Audit)
+	teller := notify.New(a.db, tenantService, a.guard, a.Now)
 	files := exports.New(a.db, tenantService, reports, a.Now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
+		Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, Notify: teller, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, Notify: teller, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/notify"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -35,6 +36,7 @@ type Deps struct {
 	Reports   *usage.Reports
 	Exports   *exports.Service
 	Catalogue *catalogue.Service
+	Notify    *notify.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
@@ -58,6 +60,7 @@ type Server struct {
 	reports   *usage.Reports
 	exports   *exports.Service
 	catalogue *catalogue.Service
+	notify    *notify.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
@@ -69,7 +72,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -178,6 +181,18 @@ func endpoints() []endpoint {
 		on("PATCH", "/api/v1/api-keys/:id", "api-keys:write", "Change an API key's name and its own limits", 200, changeAPIKey).with(`{"name": "Production, Frankfurt"}`),
 		on("POST", "/api/v1/api-keys/:id/rotate", "api-keys:write", "Give an API key a new secret, in this answer only; the old one works on for a while", 201, rotateAPIKey).with(`{"overlap_seconds": 3600}`),
 		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key, and what it was rotated from or to", 200, revokeAPIKey),
+
+		on("POST", "/api/v1/webhook-endpoints", "webhook-endpoints:write", "Add a webhook endpoint; its signing secret is in this answer only", 201, addWebhook).with(`{"url": "https://example.com/hooks/weir", "description": "Production", "types": ["customer.*", "alert.fired"]}`),
+		on("GET", "/api/v1/webhook-endpoints", "webhook-endpoints:read", "List webhook endpoints", 200, listWebhooks),
+		on("GET", "/api/v1/webhook-endpoints/:id", "webhook-endpoints:read", "Read a webhook endpoint", 200, getWebhook),
+		on("PATCH", "/api/v1/webhook-endpoints/:id", "webhook-endpoints:write", "Change a webhook endpoint: address, description, types; switch it off and on", 200, changeWebhook).with(`{"description": "Production, Frankfurt", "types": []}`),
+		on("DELETE", "/api/v1/webhook-endpoints/:id", "webhook-endpoints:write", "Remove a webhook endpoint and forget its secret", 204, removeWebhook),
+		on("POST", "/api/v1/webhook-endpoints/:id/rotate-secret", "webhook-endpoints:write", "Give a webhook endpoint another signing secret, in this answer only; both sign during the overlap", 200, rotateWebhook).with(`{"overlap_seconds": 86400}`),
+		on("POST", "/api/v1/webhook-endpoints/:id/test", "webhook-endpoints:write", "Send a message of type webhook.test to an endpoint", 202, testWebhook),
+		on("POST", "/api/v1/webhook-endpoints/:id/replay", "webhook-endpoints:write", "Send an endpoint again what it has not taken of a range of time", 200, replayWebhook).with(`{"from": "2026-11-30T12:00:00Z"}`),
+		on("GET", "/api/v1/webhook-messages", "webhook-messages:read", "List what was told, newest first, with where it went", 200, listWebhookMessages),
+		on("GET", "/api/v1/webhook-messages/:id", "webhook-messages:read", "Read one message with every try", 200, getWebhookMessage),
+		on("POST", "/api/v1/webhook-messages/:id/resend", "webhook-messages:write", "Send a message again now, with the same id and bytes", 200, resendWebhookMessage).with(`{}`),
 
 		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
 		on("POST", "/api/v1/exports", usageScope, "Ask for a file of a usage report or of the request log", 202, addExport).with(`{"kind": "usage", "format": "csv", "from": "2026-11-01", "group_by": "model"}`),

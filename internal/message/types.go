@@ -24,6 +24,7 @@ const (
 	ProviderKeyFailed    Type = "provider_key.failed"
 	PlanPublished        Type = "plan.published"
 	SubscriptionCreated  Type = "subscription.created"
+	SubscriptionChanged  Type = "subscription.changed"
 	ExportFinished       Type = "export.finished"
 )
 
@@ -48,6 +49,7 @@ var Types = []Described{
 	{ProviderKeyFailed, "a provider refused a key"},
 	{PlanPublished, "a plan version was published"},
 	{SubscriptionCreated, "a customer was put on a plan"},
+	{SubscriptionChanged, "a customer was moved to another plan version"},
 	{ExportFinished, "an export is ready, or failed"},
 	{WebhookTest, "somebody sent a test; it goes to one endpoint"},
 }

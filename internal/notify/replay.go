@@ -12,20 +12,29 @@ import (
 	"weir/internal/tenants"
 )
 
-// Resend sends a message again, now, with the same id and bytes: to one endpoint
-// or, with uuid.Nil, to every one that it went to and that is on. Its tries begin
-// anew. That nobody is left to send it to is a Conflict endpoint_off.
+// Resend sends a message again, now, with the same id and bytes: to one endpoint,
+// also one that never had it, or, with uuid.Nil, to every one that it went to and
+// that is on. Its tries begin anew. That nobody is left to send it to is a
+// Conflict endpoint_off.
 func (s *Service) Resend(ctx context.Context, tenant, msg, endpoint uuid.UUID) (Message, error) {
 	var m Message
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
 		if _, err = readMessage(ctx, tx, tenant, msg); err != nil {
 			return err
 		}
+		if endpoint != uuid.Nil {
+			if _, err := readEndpoint(ctx, tx, tenant, endpoint, ""); err != nil {
+				return err
+			}
+		}
 		tag, err := tx.Exec(ctx, `
-			update webhook_deliveries d set state = 'waiting', tries = 0, next_at = $4, lease = null
+			insert into webhook_deliveries as d (tenant_id, endpoint_id, message_id, state, next_at)
+			select $1, e.endpoint_id, $2, 'waiting', $4
 			from webhook_endpoints e
-			where d.tenant_id = $1 and d.message_id = $2 and ($3::uuid is null or d.endpoint_id = $3)
-			  and e.tenant_id = $1 and e.endpoint_id = d.endpoint_id and e.removed_at is null and e.disabled_at is null`,
+			where e.tenant_id = $1 and e.removed_at is null and e.disabled_at is null
+			  and (e.endpoint_id = $3 or $3::uuid is null and exists (
+			      select from webhook_deliveries x where x.tenant_id = $1 and x.message_id = $2 and x.endpoint_id = e.endpoint_id))
+			on conflict (tenant_id, endpoint_id, message_id) do update set state = 'waiting', tries = 0, next_at = $4, lease = null`,
 			tenant, msg, optional(endpoint), s.instant())
 		if err != nil {
 			return err

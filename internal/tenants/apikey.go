@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/message"
 )
 
 // KeyKind says what an API key is for; neither kind does the other's work.
@@ -94,6 +95,9 @@ func (s *Service) AddAPIKeyTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 	k, err := s.insertKey(ctx, tx, tenant, n)
 	if err != nil {
 		return IssuedKey{}, conflict(err)
+	}
+	if err := tellKey(ctx, tx, tenant, message.APIKeyCreated, k.APIKey); err != nil {
+		return k, err
 	}
 	return k, Audit(ctx, tx, tenant, "api_key.created", id.APIKey.Format(k.ID), map[string]string{"name": k.Name, "kind": string(k.Kind), "last4": k.Last4})
 }
@@ -231,6 +235,9 @@ func (s *Service) RevokeAPIKey(ctx context.Context, tenant, key uuid.UUID) (APIK
 			return err
 		}
 		if k, err = ReadAPIKey(ctx, tx, tenant, key); err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		if err := tellKey(ctx, tx, tenant, message.APIKeyRevoked, k); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, tenant, "api_key.revoked", id.APIKey.Format(key), map[string]string{"name": k.Name, "last4": k.Last4, "secrets": fmt.Sprint(tag.RowsAffected())})

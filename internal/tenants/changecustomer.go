@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/message"
 )
 
 // CustomerChange is what changes of a customer; nil leaves it as it is, and an
@@ -76,6 +77,9 @@ func (s *Service) ChangeCustomer(ctx context.Context, tenant, customer uuid.UUID
 			where tenant_id = $1 and customer_id = $2`, tenant, customer, x.Name, x.Email, x.ExternalID); err != nil {
 			return err
 		}
+		if err := tellCustomer(ctx, tx, tenant, message.CustomerChanged, x); err != nil {
+			return err
+		}
 		return Audit(ctx, tx, tenant, "customer.changed", id.Customer.Format(customer), changed)
 	})
 	return x, conflict(err)
@@ -98,15 +102,18 @@ func (s *Service) suspension(ctx context.Context, tenant, customer uuid.UUID, su
 		if x, err = lockCustomer(ctx, tx, tenant, customer); err != nil || (x.SuspendedAt != nil) == suspend {
 			return err
 		}
-		action := "customer.resumed"
+		action, told := "customer.resumed", message.CustomerResumed
 		x.SuspendedAt = nil
 		if suspend {
 			now := s.now()
-			action, x.SuspendedAt = "customer.suspended", &now
+			action, told, x.SuspendedAt = "customer.suspended", message.CustomerSuspended, &now
 		}
 		if _, err := tx.Exec(ctx, `
 			update customers set suspended_at = $3
 			where tenant_id = $1 and customer_id = $2`, tenant, customer, x.SuspendedAt); err != nil {
+			return err
+		}
+		if err := tellCustomer(ctx, tx, tenant, told, x); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, tenant, action, id.Customer.Format(customer), map[string]string{"name": x.Name})

@@ -11,6 +11,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/message"
 )
 
 // Cooldowns are the benches of a provider key that run now, that of every model
@@ -100,6 +101,9 @@ func (s *Service) ClearCooldowns(ctx context.Context, tenant uuid.UUID, c Cleare
 		var ended []clearedBench
 		for _, h := range list {
 			if h.Bench.Runs(now) {
+				if err := tellBench(ctx, tx, tenant, message.ProviderKeyRecovered, h, h.Bench); err != nil {
+					return err
+				}
 				ended = append(ended, clearedBench{id.ProviderKey.Format(h.Key), h.Model, h.Bench.Source, h.Bench.Reason})
 			}
 			if err := clearHealth(ctx, tx, tenant, h, 0); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/message"
 )
 
 // Customer is whom the tenant serves.
@@ -70,6 +71,9 @@ func (s *Service) AddCustomerTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID
 		tenant, c.ID, c.Name, c.Email, c.ExternalID, c.CreatedAt)
 	if err != nil {
 		return c, conflict(err)
+	}
+	if err := tellCustomer(ctx, tx, tenant, message.CustomerCreated, c); err != nil {
+		return c, err
 	}
 	return c, Audit(ctx, tx, tenant, "customer.created", id.Customer.Format(c.ID), map[string]string{"name": c.Name})
 }

@@ -12,6 +12,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/message"
 )
 
 const (
@@ -141,6 +142,9 @@ func (s *Service) storeCheck(ctx context.Context, tenant uuid.UUID, h KeyHealth,
 		}
 		if auth && k.Status == Active || !auth && tried == nil {
 			if err := clearHealth(ctx, tx, tenant, h, h.Checks+1); err != nil {
+				return err
+			}
+			if err := tellBench(ctx, tx, tenant, message.ProviderKeyRecovered, h, h.Bench); err != nil {
 				return err
 			}
 			return Audit(ctx, tx, tenant, "provider_key.recovered", id.ProviderKey.Format(h.Key), map[string]string{"model": h.Model, "was": string(h.Bench.Reason)})

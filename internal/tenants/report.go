@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/message"
 	"weir/internal/outbound"
 )
 
@@ -95,22 +96,28 @@ func failed(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID, concerned, mo
 		}
 	}
 	if h.Bench.Source == limits.BenchAuth && was.Source != limits.BenchAuth {
-		if err := refused(ctx, tx, tenant, key); err != nil {
+		if err := refused(ctx, tx, tenant, h); err != nil {
 			return nil, err
 		}
 	}
-	return &h, writeHealth(ctx, tx, tenant, &h)
+	if err := writeHealth(ctx, tx, tenant, &h); err != nil {
+		return nil, err
+	}
+	return &h, tellChange(ctx, tx, tenant, h, was, f.At)
 }
 
 // refused makes a key invalid that its provider accepted before.
-func refused(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID) error {
+func refused(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, h KeyHealth) error {
 	tag, err := tx.Exec(ctx, `
 		update provider_keys set status = 'invalid', status_reason = 'The provider refused this key on a call (status 401). It is checked again by itself.'
-		where tenant_id = $1 and provider_key_id = $2 and removed_at is null and status in ('active', 'unverified')`, tenant, key)
+		where tenant_id = $1 and provider_key_id = $2 and removed_at is null and status in ('active', 'unverified')`, tenant, h.Key)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
-	return Audit(ctx, tx, tenant, "provider_key.refused", id.ProviderKey.Format(key), map[string]int{"status": 401})
+	if err := tellBench(ctx, tx, tenant, message.ProviderKeyFailed, h, h.Bench); err != nil {
+		return err
+	}
+	return Audit(ctx, tx, tenant, "provider_key.refused", id.ProviderKey.Format(h.Key), map[string]int{"status": 401})
 }
 
 // restFailing counts a failure of a model over all keys, and rests it on every
@@ -137,9 +144,13 @@ func (s *Service) restFailing(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 	}
 	list, err := lockHealth(ctx, tx, tenant, keys, model)
 	for i := range list {
+		was := list[i].Bench
 		if err == nil {
 			list[i].Health = list[i].Rest(f.At, local[list[i].Key], f.Status)
 			err = writeHealth(ctx, tx, tenant, &list[i])
+		}
+		if err == nil {
+			err = tellChange(ctx, tx, tenant, list[i], was, f.At)
 		}
 	}
 	return list, err
@@ -215,10 +226,13 @@ func (s *Service) ReportSuccess(ctx context.Context, tenant, key uuid.UUID, mode
 			if err != nil || next == h.Health && (next != limits.Health{} || h.Checks == 0) {
 				continue
 			}
+			was := h.Bench
 			if h.Health = next; h.Bench.Source == "" {
 				h.Checks, h.CheckAt, h.CheckModel = 0, nil, ""
 			}
-			err = writeHealth(ctx, tx, tenant, &h)
+			if err = writeHealth(ctx, tx, tenant, &h); err == nil {
+				err = tellChange(ctx, tx, tenant, h, was, now)
+			}
 			changed = append(changed, h)
 		}
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/message"
 )
 
 // MaxOverlap is how long the secret of a rotated key may go on working.
@@ -47,6 +48,9 @@ func (s *Service) RotateAPIKey(ctx context.Context, tenant, key uuid.UUID, overl
 		if _, err := tx.Exec(ctx, `
 			update api_keys set expires_at = $3, replaced_by = $4
 			where tenant_id = $1 and api_key_id = $2`, tenant, key, old.ExpiresAt, made.ID); err != nil {
+			return err
+		}
+		if err := tellKey(ctx, tx, tenant, message.APIKeyRotated, old); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, tenant, "api_key.rotated", id.APIKey.Format(key), map[string]string{

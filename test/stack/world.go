@@ -46,7 +46,7 @@ type Options struct {
 type World struct {
 	Tenant, ManagementKey, SignInLink string
 	ProviderKey, ProviderSecret       string
-	Pool                              string // "": none was made
+	Pool, Webhook                     string // "": none was made
 	Plan, Version                     string
 	Customer, Subscription            string
 	KeyID, Key                        string

@@ -3,9 +3,12 @@ package whole
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"weir/internal/gateway/upstreamtest"
@@ -93,11 +96,37 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return weir.Want(t, 201, "POST", "/api/v1/model-aliases", w.ManagementKey, fmt.Sprintf(`{"name": "als-%s", "candidates": [{"model": "m"}]}`, id.New())).Text("id")
 	case strings.HasPrefix(path, "/api/v1/api-keys/"):
 		return w.KeyID
+	case strings.HasPrefix(path, "/api/v1/webhook-endpoints/"):
+		return webhook(t, w)
+	case strings.HasPrefix(path, "/api/v1/webhook-messages/"):
+		return told(t, w)
 	case strings.HasPrefix(path, "/api/v1/requests/"):
 		return requestOf(t, w)
 	}
 	t.Fatalf("%s is about something that these tests do not know: teach them", path)
 	return ""
+}
+
+// webhook is an endpoint that takes everything, and is told only what a test
+// asks for.
+func webhook(t *testing.T, w stack.World) string {
+	t.Helper()
+	far := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(far.Close)
+	return weir.Want(t, 201, "POST", "/api/v1/webhook-endpoints", w.ManagementKey, fmt.Sprintf(`{"url": %q, "types": ["export.finished"]}`, far.URL)).Text("id")
+}
+
+// told is a message that its endpoint has taken.
+func told(t *testing.T, w stack.World) string {
+	t.Helper()
+	msg := weir.Want(t, 202, "POST", "/api/v1/webhook-endpoints/"+webhook(t, w)+"/test", w.ManagementKey, nil).Text("id")
+	stack.Eventually(t, 20*time.Second, func() string {
+		if a := weir.Want(t, 200, "GET", "/api/v1/webhook-messages/"+msg, w.ManagementKey, nil); a.Text("deliveries.0.state") != "taken" {
+			return "the message is not taken: " + a.String()
+		}
+		return ""
+	})
+	return msg
 }
 
 func pool(t *testing.T, w stack.World) string {

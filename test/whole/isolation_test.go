@@ -62,7 +62,7 @@ func TestAnotherTenantsIDsInABodyOrAQueryAnswerLikeUnknownOnes(t *testing.T) {
 	s := readSpec(t)
 	own, other := weir.Setup(t, stack.Options{Upstream: upstreamtest.New(t)}), weir.Setup(t, stack.Options{Upstream: upstreamtest.New(t)})
 	requestOf(t, other)
-	other.Pool = pool(t, other)
+	other.Pool, other.Webhook = pool(t, other), webhook(t, other)
 	before := rowHashes(t, other)
 	tried := 0
 	s.eachRoute(func(method, path string, o operation) {
@@ -143,7 +143,7 @@ func TestAnotherTenantsCursorIsNoCursor(t *testing.T) {
 // idOf is the world's own thing of a kind, as queries and bodies name it.
 func idOf(w stack.World, name string) (string, bool) {
 	known := map[string]string{
-		"customer": w.Customer, "plan": w.Plan, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription,
+		"customer": w.Customer, "plan": w.Plan, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription, "endpoint": w.Webhook,
 	}
 	return known[name], known[name] != ""
 }

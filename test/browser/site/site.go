@@ -18,17 +18,18 @@ type Page struct{ Shape, Path string }
 // fails the test that walks them, so that a new one is placed on purpose.
 var Inside = []string{
 	"/", "/customers", "/customers/:id", "/customers/:id/edit", "/customers/:id/suspend", "/customers/new", "/exports",
-	"/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage",
+	"/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/docs/webhooks",
 	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/models", "/models/aliases/:id", "/models/aliases/:id/remove", "/models/aliases/new", "/models/way",
 	"/playground",
 	"/plans", "/plans/:id", "/plans/:id/edit", "/plans/new",
 	"/providers", "/providers/:id", "/providers/:id/clear", "/providers/:id/edit", "/providers/:id/remove", "/providers/:id/rotate", "/providers/:id/switch", "/providers/new", "/providers/pools/:id", "/providers/pools/:id/remove", "/providers/pools/new",
 	"/reconcile", "/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage",
+	"/webhooks", "/webhooks/:id", "/webhooks/:id/remove", "/webhooks/messages/:id", "/webhooks/new",
 }
 
 // Outside is every page that somebody sees who is not signed in.
-var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/nowhere"}
+var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/docs/webhooks", "/nowhere"}
 
 // Name is a shape as a file name.
 func Name(shape string) string {
