@@ -11,6 +11,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 	"weir/web/ui"
 )
 
@@ -115,6 +116,41 @@ func (p *Pages) suspendPage(c echo.Context, who auth.Person, w workspace) error 
 			{Number: "0", Text: "figures change: plan, usage and levels stay as they are"},
 		},
 	})
+}
+
+// erasePage asks before a customer's personal data goes, and POST does it.
+func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
+	x, err := p.customerOf(c, who)
+	if err != nil {
+		return err
+	}
+	at := "/customers/" + c.Param("id")
+	ask := ui.Confirm{
+		Title: "Erase " + x.Name + "?", Text: "Name, address and your own id of it go, and from its calls who used it and their tags. This cannot be taken back. The audit keeps what it has noted, and files that were exported stay with who has them.",
+		Action: at + "/erase", Back: at, Keep: "Keep it", Do: "Erase for good", Word: x.Name, Typed: ui.Input{Name: "word"},
+	}
+	if c.Request().Method != http.MethodPost {
+		_, working, err := p.tenants.WorkingBeside(c.Request().Context(), who.Tenant, tenants.APIKey{Customer: x.ID}, w.Now)
+		if err != nil {
+			return err
+		}
+		ask.Consequences = []ui.Consequence{
+			ui.Consequence{Tone: ui.Bad}.Of(working, "key that works now is refused", "keys that work now are refused"),
+			{Number: "0", Text: "figures change: every sum, report and invoice stays as it is"},
+		}
+		return p.ask(c, w, ask)
+	}
+	f, err := typed(c)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(f.Get("word")) != x.Name {
+		return p.askAgain(c, w, ask, f)
+	}
+	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase); err != nil {
+		return err
+	}
+	return done(c, at, "customer-erased")
 }
 
 func (p *Pages) resumeCustomer(c echo.Context, who auth.Person, _ workspace) error {

@@ -37,6 +37,7 @@ var dones = map[string]string{
 	"customer-subscribed": "The customer is made, and on the plan from now on. It needs a key before its first call.",
 	"customer-alone":      "The customer is made, but could not be put on that plan. Choose one here.",
 	"customer-saved":      "The customer is changed.",
+	"customer-erased":     "The customer is erased. Its calls name nobody any more within minutes.",
 	"customer-suspended":  "The customer is suspended. Its calls are refused within a second.",
 	"customer-resumed":    "The customer is resumed. Its calls are let through within a second.",
 	"moved":               "The customer is on the other plan from now on. What is used stays used.",

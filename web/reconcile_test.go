@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/tenants"
 	"weir/internal/usage"
 )
 
@@ -71,5 +73,34 @@ func TestAnyDayThatIsAskedForIsAnswered(t *testing.T) {
 		if a := s.get("/reconcile?day="+url.QueryEscape(day), session); a.status != http.StatusOK {
 			t.Errorf("%q: %d", day, a.status)
 		}
+	}
+}
+
+// TestACustomerIsErasedFromItsPage once its name was typed, and answers no call
+// from then on.
+func TestACustomerIsErasedFromItsPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made := s.tenant("Acme", "ann@acme.example")
+	tenant := made.Tenant.ID
+	key := s.customerKey(tenant, "Heron Ltd", "production")
+	e := event(tenant, noon)
+	e.Customer, e.EndUser = key.Customer, "bob@heron.example"
+	s.store(e)
+	session := s.signIn(made.SignInToken)
+	at := "/customers/" + id.Customer.Format(key.Customer)
+	s.get(at+"/erase", session).has(t, "Erase Heron Ltd?", "1", "key that works now is refused")
+	if a := s.post(at+"/erase", session, url.Values{"word": {"Heron"}}); a.status != http.StatusBadRequest {
+		t.Fatalf("another name: %d", a.status)
+	}
+	if a := s.post(at+"/erase", session, url.Values{"word": {"Heron Ltd"}}); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	must(t, usage.NewKeeper(s.db.Worker, 0, slog.New(slog.DiscardHandler), s.clock.now).EraseAsked(t.Context()))
+	s.get(at, session).has(t, tenants.ErasedName, "Resume")
+	var left int
+	s.scan(`select (select count(*) from customers where name like 'Heron%') + (select count(*) from usage_events where end_user is not null)`, &left)
+	if left != 0 {
+		t.Errorf("%d rows still name it", left)
 	}
 }

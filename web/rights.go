@@ -17,7 +17,7 @@ const (
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
 	changeTenant      right = "the organisation's settings"
-	keepBooks         right = "summing days again"
+	keepBooks         right = "erasing customers and summing days again"
 )
 
 // rights is what each role sees and does beside reading usage, limits and

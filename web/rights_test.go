@@ -21,7 +21,7 @@ var forms = map[string]string{
 	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
 	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",
 	"/plans": "owner admin billing", "/plans/preview": "owner admin billing", "/plans/:id": "owner admin billing", "/plans/:id/publish": "owner admin billing",
-	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/resume": "owner admin developer",
+	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/erase": "owner admin", "/customers/:id/resume": "owner admin developer",
 	"/customers/:id/move": "owner admin billing", "/customers/:id/plan": "owner admin billing",
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",

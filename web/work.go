@@ -20,6 +20,8 @@ func (p *Pages) mountWork(e *echo.Echo) {
 	p.get(e, "/customers/:id/edit", p.page(changeCustomers, p.editCustomer))
 	p.post(e, "/customers/:id", p.page(changeCustomers, p.saveCustomer))
 	p.post(e, "/customers/:id/move", p.page(changePlans, p.moveCustomer))
+	p.get(e, "/customers/:id/erase", p.page(keepBooks, p.erasePage))
+	p.post(e, "/customers/:id/erase", p.page(keepBooks, p.erasePage))
 	p.get(e, "/customers/:id/suspend", p.page(changeCustomers, p.suspendPage))
 	p.post(e, "/customers/:id/suspend", p.page(changeCustomers, p.suspendPage))
 	p.post(e, "/customers/:id/resume", p.page(changeCustomers, p.resumeCustomer))

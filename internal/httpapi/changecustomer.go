@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // clearable is a text member of a change: absent leaves what is there, null or
@@ -67,5 +68,14 @@ func resumeCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error)
 		return customerJSON{}, err
 	}
 	c, err := s.tenants.ResumeCustomer(r.ctx, r.tenant(), customer)
+	return customerOf(c), err
+}
+
+func eraseCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error) {
+	customer, err := r.path(id.Customer, "customer")
+	if err != nil {
+		return customerJSON{}, err
+	}
+	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase)
 	return customerOf(c), err
 }

@@ -169,6 +169,7 @@ func endpoints() []endpoint {
 		on("GET", "/api/v1/customers/:id", "customers:read", "Read a customer", 200, getCustomer),
 		on("PATCH", "/api/v1/customers/:id", "customers:write", "Change how a customer is called and reached", 200, changeCustomer).with(`{"name": "Ada's Apps GmbH", "email": null}`),
 		on("POST", "/api/v1/customers/:id/suspend", "customers:write", "Refuse every call of a customer from now on", 200, suspendCustomer),
+		on("POST", "/api/v1/customers/:id/erase", "customers:write", "Take everything personal out of a customer and its calls, and suspend it; figures stay; it cannot be taken back", 200, eraseCustomer),
 		on("POST", "/api/v1/customers/:id/resume", "customers:write", "Let a suspended customer call again", 200, resumeCustomer),
 
 		on("POST", "/api/v1/subscriptions", "subscriptions:write", "Put a customer on a plan", 201, subscribe).with(`{"customer": "{customer}", "plan": "{plan}"}`),

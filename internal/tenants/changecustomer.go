@@ -85,6 +85,37 @@ func (s *Service) ChangeCustomer(ctx context.Context, tenant, customer uuid.UUID
 	return x, conflict(err)
 }
 
+// ErasedName is how an erased customer is called.
+const ErasedName = "Erased customer"
+
+// EraseCustomer takes everything personal out of a customer: its name, address
+// and external id, and by calls, in the same transaction, what its calls say of
+// persons. It is suspended; usage, keys and invoices stay, without a name. It
+// cannot be taken back, and again it changes nothing but calls that came since.
+func (s *Service) EraseCustomer(ctx context.Context, tenant, customer uuid.UUID, calls func(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error) (Customer, error) {
+	var x Customer
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if x, err = lockCustomer(ctx, tx, tenant, customer); err != nil {
+			return err
+		}
+		if err := calls(ctx, tx, tenant, customer); err != nil {
+			return err
+		}
+		if x.SuspendedAt == nil {
+			now := s.now()
+			x.SuspendedAt = &now
+		}
+		x.Name, x.Email, x.ExternalID = ErasedName, "", ""
+		if _, err := tx.Exec(ctx, `
+			update customers set name = $3, email = null, external_id = null, suspended_at = $4
+			where tenant_id = $1 and customer_id = $2`, tenant, customer, x.Name, x.SuspendedAt); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, tenant, "customer.erased", id.Customer.Format(customer), nil)
+	})
+	return x, err
+}
+
 // SuspendCustomer refuses every call of a customer from now on, whatever its
 // plan and keys; within a second everywhere. Again it changes nothing.
 func (s *Service) SuspendCustomer(ctx context.Context, tenant, customer uuid.UUID) (Customer, error) {

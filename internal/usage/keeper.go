@@ -26,7 +26,8 @@ const (
 // Keeper keeps the books in order: it makes partitions ahead and drops those
 // whose time is over, deletes fine rollups that nobody reads any more, sums
 // every civil day that has ended again from its events and notes what differs,
-// and sums days anew where somebody asked for it. Each process may run one.
+// sums days anew where
+// somebody asked for it, and takes persons out of the calls of erased customers. Each process may run one.
 type Keeper struct {
 	db   *postgres.DB // of the worker role
 	log  *slog.Logger
@@ -52,6 +53,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		due   time.Time
 	}{
 		{"days asked for", 2 * time.Second, k.RebuildAsked, time.Time{}},
+		{"erasure", 5 * time.Second, k.EraseAsked, time.Time{}},
 		{"nightly check", 10 * time.Minute, k.CheckDays, time.Time{}},
 		{"retention", time.Hour, k.Drop, time.Time{}},
 	}

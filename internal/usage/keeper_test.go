@@ -147,3 +147,36 @@ func TestWhatIsPastItsTimeGoesAndSumsOfDaysStay(t *testing.T) {
 		t.Errorf("a day whose calls are gone was summed from nothing: %d", n)
 	}
 }
+
+// TestAnErasedCustomersCallsNameNobodyAndCountWhatTheyDid: those in the books and
+// those that come later; other customers' calls are as they were.
+func TestAnErasedCustomersCallsNameNobodyAndCountWhatTheyDid(t *testing.T) {
+	t.Parallel()
+	b, s, tenant := newBooks(t), newSource(), id.New()
+	named := func(customer uuid.UUID, ago time.Duration) Event {
+		e := call(tenant, time.Now().Add(-ago))
+		e.Customer, e.EndUser, e.Tags = customer, "ann@x.example", map[string]string{"who": "ann"}
+		return e
+	}
+	gone, other := sub(tenant, 1), id.New()
+	b.ingest(s.run(t, named(gone, 50*time.Hour), named(gone, time.Minute), named(other, time.Minute)))
+	must(t, b.App.WithTenant(t.Context(), tenant, func(tx pgx.Tx) error { return Erase(t.Context(), tx, tenant, gone) }))
+	clock := newClock()
+	keeper := NewKeeper(b.Worker, 0, quiet(t), clock.now)
+	persons := func() int64 {
+		return query[int64](t, b.Worker, `select count(*) from usage_events where end_user is not null or tags is not null`)
+	}
+	must(t, keeper.EraseAsked(t.Context()))
+	if n := persons(); n != 1 {
+		t.Fatalf("%d calls name somebody, want the other customer's", n)
+	}
+	b.ingest(s.run(t, named(gone, time.Minute)))
+	clock.advance(time.Hour)
+	must(t, keeper.EraseAsked(t.Context()))
+	if n := persons(); n != 1 {
+		t.Fatalf("%d calls name somebody after one came late", n)
+	}
+	if got := balanced(t, b.Worker); got.Events != 4 || got.Tokens != 40 {
+		t.Fatalf("%+v", got)
+	}
+}
