@@ -20,6 +20,8 @@ var dones = map[string]string{
 	"provider-off":        "The key is switched off. No new call uses it.",
 	"provider-on":         "The key was checked, and is switched on.",
 	"provider-checked":    "The provider was asked again.",
+	"instance-retired":    "The instance is retired. Reports and caps wait for it no longer.",
+	"letter-asked":        "A worker tries to count it. That takes a few seconds.",
 	"day-asked":           "The day is being summed again from its calls. That takes a few seconds.",
 	"cooling-cleared":     "It is cleared. Calls go out through it within a second.",
 	"learned-forgotten":   "It is forgotten. The next answer that states it teaches it again.",

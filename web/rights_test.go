@@ -27,8 +27,8 @@ var forms = map[string]string{
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
 	"/webhooks": "owner admin", "/webhooks/:id": "owner admin", "/webhooks/:id/test": "owner admin", "/webhooks/:id/switch": "owner admin", "/webhooks/:id/replay": "owner admin", "/webhooks/:id/rotate": "owner admin", "/webhooks/:id/remove": "owner admin", "/webhooks/messages/:id/resend": "owner admin",
-	"/reconcile/rebuild": "owner admin",
-	"/playground":        "owner admin developer", "/playground/stream": "owner admin developer",
+	"/reconcile/rebuild": "owner admin", "/pipeline/retire": "owner admin", "/pipeline/replay": "owner admin",
+	"/playground": "owner admin developer", "/playground/stream": "owner admin developer",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
 }
 

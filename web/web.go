@@ -40,6 +40,7 @@ type Deps struct {
 	Tokens    *auth.TokenKeys // of the calls that a page makes by itself
 	Limits    Live
 	Reports   *usage.Reports
+	Pipeline  *usage.Pipeline
 	Exports   *exports.Service
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
@@ -68,6 +69,7 @@ type Pages struct {
 	tokens    *auth.TokenKeys
 	limits    Live
 	reports   *usage.Reports
+	pipeline  *usage.Pipeline
 	exports   *exports.Service
 	catalogue *catalogue.Service
 	notify    *notify.Service
@@ -100,7 +102,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}

@@ -52,6 +52,9 @@ func (p *Pages) page(needs right, h func(echo.Context, auth.Person, workspace) e
 		}
 		a := aroundOf(c.Request().Context())
 		a.Frame = &w.Frame
+		if w.Tenant.Operator && w.May(keepBooks) {
+			a.Nav = operatorsOwn(a.Nav, c.Request().URL.Path)
+		}
 		setAround(c, a)
 		if needs != "" && !may(who.Role, needs) {
 			return forbidden(who.Role, needs)

@@ -22,6 +22,7 @@ type batch struct {
 	items       []item
 	letters     []letter
 	message     queue.Message
+	replays     uuid.UUID // the dead letter whose event it is
 }
 
 // item is an event that looks right, with the hash of its body.

@@ -50,6 +50,9 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		if err != nil {
 			return err
 		}
+		if b.replays != uuid.Nil && len(conflicts) > 0 {
+			return errTaken
+		}
 		letters := slices.Concat(b.letters, conflicts)
 		sortLetters(letters)
 		fresh := newOnes(b.items, stored)
@@ -61,6 +64,7 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		queueRollups(&rest, fresh)
 		queueLessons(&rest, learned)
 		queueLetters(&rest, letters, b.message)
+		queueReplayed(&rest, b.replays)
 		queueMark(&rest, b)
 		if rest.Len() > 0 {
 			if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
