@@ -48,7 +48,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Exports: files, Catalogue: book, Notify: teller, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
+		Limits: a.engine, Reports: reports, Exports: files, Importer: usage.NewImporter(a.spool, reports), Catalogue: book, Notify: teller, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ func document(routes []endpoint) ([]byte, error) {
 	r.DefaultOptions = append(r.DefaultOptions, jsonschema.InterceptDefName(defName))
 	r.AddTypeMapping(item[reservationBody]{}, reservationBody{})
 	r.AddTypeMapping(item[settlementBody]{}, settlementBody{})
+	r.AddTypeMapping(item[eventBody]{}, eventBody{})
 	for _, p := range routes {
 		if err := describe(r, p); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.method, p.path, err)

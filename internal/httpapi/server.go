@@ -35,6 +35,7 @@ type Deps struct {
 	Limits    Live
 	Reports   *usage.Reports
 	Exports   *exports.Service
+	Importer  *usage.Importer
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
 	Tokens    *auth.TokenKeys
@@ -59,6 +60,7 @@ type Server struct {
 	limits    Live
 	reports   *usage.Reports
 	exports   *exports.Service
+	importer  *usage.Importer
 	catalogue *catalogue.Service
 	notify    *notify.Service
 	tokens    *auth.TokenKeys
@@ -72,7 +74,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -196,6 +198,7 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/webhook-messages/:id/resend", "webhook-messages:write", "Send a message again now, with the same id and bytes", 200, resendWebhookMessage).with(`{}`),
 
 		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
+		on("POST", "/api/v1/events", "events:write", "Import up to 500 calls that were metered elsewhere; one that is wrong harms no other", 200, importEvents).with(`{"events": [{"id": "call-1", "customer": "{customer}", "model": "gpt-4o", "started_at": "2026-11-30T12:00:00Z", "outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}]}`),
 		on("POST", "/api/v1/exports", usageScope, "Ask for a file of a usage report or of the request log", 202, addExport).with(`{"kind": "usage", "format": "csv", "from": "2026-11-01", "group_by": "model"}`),
 		on("GET", "/api/v1/exports", usageScope, "List exports, newest first", 200, listExports),
 		on("GET", "/api/v1/exports/:id", usageScope, "Read how far an export is", 200, getExport),

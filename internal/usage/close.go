@@ -121,7 +121,7 @@ func (o *OpenAdmission) lost(now time.Time) Event {
 	cost := limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens}
 	cost.ChargePico = chargePico(o.Rates, cost, e.Test)
 	e.Charges = o.Reservation.ChargesAt(cost)
-	return e.priced(o.Rates)
+	return e.Priced(o.Rates)
 }
 
 // settlement is what the engine is told of a call whose event is e.

@@ -36,7 +36,7 @@ type learned struct {
 // teaches tells whether an event says what calls of its key really take: a call
 // of the gateway that was served, and whose provider stated the usage.
 func (e *Event) teaches() bool {
-	return e.Outcome == OK && e.Estimated == "" && !e.SelfReported && e.Kind != KindDecision && e.Counter != uuid.Nil && e.ModelAsked != ""
+	return e.Outcome == OK && e.Estimated == "" && !e.SelfReported && e.Kind != KindDecision && e.Kind != KindImported && e.Counter != uuid.Nil && e.ModelAsked != ""
 }
 
 func (l *learned) add(e *Event) {

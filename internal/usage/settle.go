@@ -158,7 +158,7 @@ func (c *metered) terminal(o limits.Outcome, r Result, now time.Time) Event {
 	e.Charges, e.SelfReported = o.Charges, r.SelfReported
 	e.Cost, e.CostCurrency = r.Cost, r.CostCurrency
 	e = e.served(r)
-	e = e.priced(c.admission.Rates)
+	e = e.Priced(c.admission.Rates)
 	if o.Late {
 		e = e.correcting(*c.event)
 	}
@@ -180,9 +180,9 @@ func (e Event) served(r Result) Event {
 	return e
 }
 
-// priced states what the customer pays: nothing for a test call, and nothing
+// Priced states what the customer pays: nothing for a test call, and nothing
 // for a call that the provider did not serve beyond what it used.
-func (e Event) priced(rates []Rate) Event {
+func (e Event) Priced(rates []Rate) Event {
 	e.Charge, e.Prices = money.Pico{}, nil
 	if !e.Test {
 		e.Charge, e.Prices = Charge(rates, limits.Cost{Requests: e.Requests, Units: e.Units, Tokens: e.Tokens})

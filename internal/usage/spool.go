@@ -194,8 +194,8 @@ func (s *Spool) Leave(id uuid.UUID) error {
 }
 
 // Finish writes down how a call ended, and stamps e with where it stands. A call
-// that was admitted ends once: a second Finish is ErrNotOpen. Refusals and
-// corrections were never admitted. After an Unavailable error the call is still
+// that was admitted ends once: a second Finish is ErrNotOpen. Refusals,
+// corrections and imports were never admitted. After an Unavailable error the call is still
 // open, and Finish may be tried again.
 func (s *Spool) Finish(e *Event) error {
 	e.clean()
@@ -229,7 +229,9 @@ func (s *Spool) Finish(e *Event) error {
 }
 
 // admitted tells whether an event ends a call that has an admission.
-func (e *Event) admitted() bool { return !e.Outcome.Refused() && e.Outcome != Correction }
+func (e *Event) admitted() bool {
+	return !e.Outcome.Refused() && e.Outcome != Correction && e.Kind != KindImported
+}
 
 // hold and release keep the open calls and, per segment, what still needs it.
 func (s *Spool) hold(id uuid.UUID, o *openCall) {

@@ -116,3 +116,48 @@ func TestAnExportIsMadeByTheWorkerAndHandedOutWhole(t *testing.T) {
 	other := weir.Setup(t, stack.Options{})
 	weir.Want(t, 404, "GET", "/api/v1/exports/"+made["usage"]+"/content", other.ManagementKey, nil)
 }
+
+func TestAnImportedCallIsCountedOnceAndRatedByThePlanOfItsTime(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone(), Plan: []stack.Limit{{Dimension: "requests", Window: "day", Amount: 1}}})
+	event := func(own, more string, at time.Time) string {
+		return fmt.Sprintf(`{"id": %q, "customer": %q, "model": "gpt-4o", "started_at": %q, "outcome": "ok", "usage": {"input_tokens": 10}%s}`, own, w.Customer, at.UTC().Format(time.RFC3339Nano), more)
+	}
+	send := func(events ...string) stack.Answer {
+		return weir.Want(t, 200, "POST", "/api/v1/events", w.ManagementKey, `{"events": [`+strings.Join(events, ",")+`]}`)
+	}
+	now := time.Now()
+	send(event("e0", "", now))
+	a := send(event("e1", "", now), event("e1", "", now), event("e2", "", now), event("e0", "", now), event("e2", `, "end_user": "other"`, now),
+		event("late", "", now.Add(-34*24*time.Hour)), event("too-late", "", now.Add(-36*24*time.Hour)), event("early", "", now.Add(time.Hour)),
+		`{"id": "x"}`, strings.Replace(event("nobody", "", now), w.Customer, "cus_01kb0000000000000000000000", 1), event("keyed", fmt.Sprintf(`, "api_key": %q`, w.KeyID), now))
+	for i, want := range []string{"stored", "duplicate", "stored", "duplicate", "conflict", "stored", "invalid", "invalid", "invalid", "invalid", "stored"} {
+		if got := a.Text(fmt.Sprintf("results.%d.status", i)); got != want {
+			t.Errorf("event %d is %s, want %s: %s", i, got, want, a.Text(fmt.Sprintf("results.%d.id", i)))
+		}
+	}
+	for i, want := range map[int]string{6: "/events/6/started_at too_old", 7: "/events/7/started_at in_the_future", 9: "/events/9/customer not_found"} {
+		at := fmt.Sprintf("results.%d.error.errors.0.", i)
+		if got := a.Text(at+"pointer") + " " + a.Text(at+"code"); got != want {
+			t.Errorf("event %d: %s", i, got)
+		}
+	}
+	stack.Eventually(t, patience, func() string {
+		u := weir.Want(t, 200, "GET", "/api/v1/usage?bucket=1d&from="+now.Add(-40*24*time.Hour).UTC().Format(time.DateOnly), w.ManagementKey, nil)
+		if u.JSON("totals.requests") != 5.0 || u.JSON("totals.input_tokens") != 50.0 {
+			return u.String()
+		}
+		return ""
+	})
+	r := weir.Want(t, 200, "GET", "/api/v1/requests?model=gpt-4o", w.ManagementKey, nil)
+	if r.Text("data.0.kind") != "imported" {
+		t.Errorf("in the log: %s", r)
+	}
+	if again := send(event("e1", "", now)); again.Text("results.0.status") != "duplicate" {
+		t.Errorf("once it is in the books: %s", again)
+	}
+	weir.Want(t, 200, "POST", "/v1/chat/completions", w.Key, chat("practice-small")) // no limit was charged
+	reader := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "reader", "scopes": ["usage:read"]}`).Text("secret")
+	weir.Want(t, 403, "POST", "/api/v1/events", reader, `{"events": []}`)
+	weir.Want(t, 400, "POST", "/api/v1/events", w.ManagementKey, `{"events": []}`)
+}
