@@ -47,7 +47,7 @@ var dones = map[string]string{
 	"profile-saved":       "Your name is changed.",
 	"password-changed":    "Your password is changed, and your other sessions have ended.",
 	"sessions-ended":      "Your other sessions have ended.",
-	"tenant-saved":        "The organisation has its new name.",
+	"tenant-saved":        "The organisation is changed.",
 	"zone-asked":          "The time zone is kept as you asked. Below is from when it counts.",
 	"key-changed":         "The key is changed, everywhere within a second.",
 	"provider-changed":    "The provider key is changed, everywhere within a second.",

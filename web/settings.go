@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -46,7 +47,7 @@ func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settin
 	v := settingsPage{
 		workspace: w, Email: who.User.Email, Owner: w.May(changeTenant),
 		Profile:      form{Values: map[string][]string{"name": {who.User.Name}}},
-		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}}},
+		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}, "usage_days": {daysKept(w.Tenant)}}},
 		Place:        form{Values: map[string][]string{"zone": {w.Tenant.Zones.Zone}}},
 		Change:       changeOf(w),
 	}
@@ -110,9 +111,23 @@ func (p *Pages) saveTenant(c echo.Context, who auth.Person, w workspace) error {
 		if wrong := tenants.CheckName("/tenant", name); len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
-		_, err := p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name})
+		days, err := 0, error(nil)
+		if typed := strings.TrimSpace(f.Get("usage_days")); typed != "" {
+			if days, err = strconv.Atoi(typed); err != nil || days == 0 {
+				return fault.InvalidFields(fault.Field{Pointer: "/usage_days", Code: "out_of_range", Message: "Type a number of days, 30 to 400, or nothing."})
+			}
+		}
+		_, err = p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name, UsageDays: &days})
 		return err
 	})
+}
+
+// daysKept is how long a tenant's calls are kept, "" where it says nothing.
+func daysKept(t tenants.Tenant) string {
+	if t.UsageDays == 0 {
+		return ""
+	}
+	return strconv.Itoa(t.UsageDays)
 }
 
 func (p *Pages) endOtherSessions(c echo.Context, who auth.Person, _ workspace) error {

@@ -8,8 +8,9 @@ import (
 )
 
 type tenantBody struct {
-	Name *string `json:"name,omitempty"`
-	Zone *string `json:"zone,omitempty" description:"IANA time zone in which days are to begin" example:"Europe/Berlin"`
+	Name      *string `json:"name,omitempty"`
+	Zone      *string `json:"zone,omitempty" description:"IANA time zone in which days are to begin" example:"Europe/Berlin"`
+	UsageDays *int    `json:"usage_days,omitempty" description:"How many days calls are kept, 30 to 400; 0: as long as the installation keeps any. Sums of days stay for ever" example:"90"`
 }
 
 type tenantJSON struct {
@@ -17,6 +18,7 @@ type tenantJSON struct {
 	Name        string           `json:"name"`
 	Zone        string           `json:"zone" description:"IANA time zone in which days begin now" example:"Europe/Berlin"`
 	Currency    string           `json:"currency" example:"EUR"`
+	UsageDays   int              `json:"usage_days" description:"How many days calls are kept; 0: as long as the installation keeps any"`
 	PendingZone *pendingZoneJSON `json:"pending_zone" description:"A change of zone that has not taken effect for days yet, or null"`
 }
 
@@ -27,7 +29,7 @@ type pendingZoneJSON struct {
 }
 
 func (s *Server) tenantOf(t tenants.Tenant) tenantJSON {
-	out := tenantJSON{ID: id.Tenant.Format(t.ID), Name: t.Name, Zone: t.Zone, Currency: t.Currency}
+	out := tenantJSON{ID: id.Tenant.Format(t.ID), Name: t.Name, Zone: t.Zone, Currency: t.Currency, UsageDays: t.UsageDays}
 	if days, pending := t.Zones.Pending(s.now()); pending {
 		months, _ := t.Zones.PendingMonths(s.now())
 		out.PendingZone = &pendingZoneJSON{Zone: t.Zones.Zone, DaysFrom: days, MonthsFrom: months}
@@ -41,6 +43,6 @@ func getTenant(s *Server, r *request, _ none, _ none) (tenantJSON, error) {
 }
 
 func changeTenant(s *Server, r *request, _ none, b tenantBody) (tenantJSON, error) {
-	t, err := s.tenants.Change(r.ctx, r.tenant(), tenants.TenantChange{Name: b.Name, Zone: b.Zone})
+	t, err := s.tenants.Change(r.ctx, r.tenant(), tenants.TenantChange{Name: b.Name, Zone: b.Zone, UsageDays: b.UsageDays})
 	return s.tenantOf(t), err
 }

@@ -27,6 +27,7 @@ type Tenant struct {
 	Operator    bool
 	CreatedAt   time.Time
 	SuspendedAt *time.Time
+	UsageDays   int            // how long calls are kept; 0: as long as the installation keeps any
 	Limits      []limits.Limit // at tenant scope
 }
 
@@ -173,9 +174,9 @@ func (s *Service) Get(ctx context.Context, tenant uuid.UUID) (Tenant, error) {
 func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, now time.Time) (Tenant, error) {
 	t := Tenant{ID: tenant}
 	err := tx.QueryRow(ctx, `
-		select name, zone, past_zones, currency, is_operator, created_at, suspended_at
+		select name, zone, past_zones, currency, is_operator, created_at, suspended_at, coalesce(usage_days, 0)
 		from tenants where tenant_id = $1`, tenant).
-		Scan(&t.Name, &t.Zones.Zone, &t.Zones.Past, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt)
+		Scan(&t.Name, &t.Zones.Zone, &t.Zones.Past, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt, &t.UsageDays)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, NotFound("tenant")
 	}

@@ -17,13 +17,17 @@ import (
 type TenantChange struct {
 	Name *string
 	Zone *string
+	// UsageDays is how long calls are kept, 30 to 400 days; 0: as long as the
+	// installation keeps any. Sums of days stay for ever.
+	UsageDays *int
 }
 
 // zoneNotice is how long a change of zone may take until every process knows of
 // it. One asked for so shortly before a day ends takes effect a day later.
 const zoneNotice = 5 * time.Second
 
-// Change changes a tenant's name and time zone. Nothing hangs on the name. A
+// Change changes a tenant's name, how long its calls are kept, and its time
+// zone. Nothing hangs on the name. A
 // zone takes effect when the running day ends, for months the running month
 // (limits.Zones); until then another change replaces it, and the zone in effect
 // takes it back. More than limits.MaxPastZones changes in limits.ZoneMemory are
@@ -35,6 +39,9 @@ func (s *Service) Change(ctx context.Context, tenant uuid.UUID, c TenantChange) 
 	}
 	if c.Zone != nil {
 		wrong = append(wrong, CheckZone("/zone", *c.Zone)...)
+	}
+	if d := c.UsageDays; d != nil && *d != 0 && (*d < 30 || *d > 400) {
+		wrong = append(wrong, fault.Field{Pointer: "/usage_days", Code: "out_of_range", Message: "Calls are kept for 30 to 400 days."})
 	}
 	if len(wrong) > 0 {
 		return Tenant{}, fault.InvalidFields(wrong...)
@@ -49,6 +56,11 @@ func (s *Service) Change(ctx context.Context, tenant uuid.UUID, c TenantChange) 
 		}
 		if c.Name != nil && *c.Name != t.Name {
 			if err := rename(ctx, tx, &t, *c.Name); err != nil {
+				return err
+			}
+		}
+		if c.UsageDays != nil && *c.UsageDays != t.UsageDays {
+			if err := keepFor(ctx, tx, &t, *c.UsageDays); err != nil {
 				return err
 			}
 		}
@@ -67,6 +79,15 @@ func rename(ctx context.Context, tx pgx.Tx, t *Tenant, name string) error {
 		return err
 	}
 	return Audit(ctx, tx, t.ID, "tenant.renamed", id.Tenant.Format(t.ID), map[string]string{"from": was, "to": name})
+}
+
+func keepFor(ctx context.Context, tx pgx.Tx, t *Tenant, days int) error {
+	was := t.UsageDays
+	t.UsageDays = days
+	if _, err := tx.Exec(ctx, `update tenants set usage_days = nullif($2, 0) where tenant_id = $1`, t.ID, days); err != nil {
+		return err
+	}
+	return Audit(ctx, tx, t.ID, "tenant.usage_days_changed", id.Tenant.Format(t.ID), map[string]int{"from": was, "to": days})
 }
 
 // move asks for a zone that is not the one asked for last.
