@@ -12,20 +12,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"weir/internal/devstack/locate"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/keyring"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // admin runs one word of the operator's. It reaches the database of
 // DATABASE_URL, or of the development stack that runs in WEIR_DATA.
 func admin(ctx context.Context, out io.Writer, args []string) error {
-	words := map[string]func(context.Context, io.Writer, []string) error{"create-tenant": createTenant, "sign-in-link": signInLink}
+	words := map[string]func(context.Context, io.Writer, []string) error{"create-tenant": createTenant, "sign-in-link": signInLink, "retire-instance": retireInstance}
 	if len(args) == 0 || words[args[0]] == nil {
-		return errors.New("say `admin create-tenant --name N --owner-email E` or `admin sign-in-link --email E`")
+		return errors.New("say `admin create-tenant --name N --owner-email E`, `admin sign-in-link --email E` or `admin retire-instance --instance I --tenant T`")
 	}
 	return words[args[0]](ctx, out, args[1:])
 }
@@ -90,6 +93,45 @@ func signInLink(ctx context.Context, out io.Writer, args []string) error {
 	return printJSON(out, linkJSON{SignInLink: base + "/sign-in/" + token, ExpiresAt: expires})
 }
 
+type retiredJSON struct {
+	Instance string `json:"instance"`
+	Retired  bool   `json:"retired"`
+}
+
+// retireInstance says that nothing is to come of an instance that is gone.
+func retireInstance(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("admin retire-instance", flag.ContinueOnError)
+	named := flags.String("instance", "", "the id of the instance, as the page Pipeline shows it")
+	of := flags.String("tenant", "", "ten_… of the operator, in whose audit it is written")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	instance, err := uuid.Parse(*named)
+	if err != nil {
+		return fmt.Errorf("--instance: %w", err)
+	}
+	tenant, err := id.Tenant.Parse(*of)
+	if err != nil {
+		return fmt.Errorf("--tenant: %w", err)
+	}
+	db, ring, _, err := database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	t, err := tenants.New(db, ring, nil, nil, time.Now).Get(ctx, tenant)
+	if err != nil {
+		return plain(err)
+	}
+	if !t.Operator {
+		return errors.New("--tenant: this is not the operator's tenant")
+	}
+	if err := usage.NewPipeline(db).Retire(tenants.WithActor(ctx, tenants.Actor{Kind: "operator", Credential: "admin"}), tenant, instance, tenants.Audit); err != nil {
+		return plain(err)
+	}
+	return printJSON(out, retiredJSON{instance.String(), true})
+}
+
 func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -103,28 +145,38 @@ func parse(flags *flag.FlagSet, args []string) error {
 // services opens what the words need: the database, the key ring, and the
 // address that links begin with.
 func services(ctx context.Context) (*tenants.Service, string, func(), error) {
+	db, ring, base, err := database(ctx)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return tenants.New(db, ring, nil, nil, time.Now), base, db.Close, nil
+}
+
+// database opens the database of DATABASE_URL, or of the development stack, with
+// its key ring and the address that links begin with.
+func database(ctx context.Context) (*postgres.DB, *keyring.Ring, string, error) {
 	url, ring, base := os.Getenv("DATABASE_URL"), os.Getenv("KEY_RING"), os.Getenv("PUBLIC_URL")
 	if url == "" {
 		dir := cmp.Or(os.Getenv("WEIR_DATA"), ".weir")
 		d, err := locate.Describe(dir)
 		if err != nil {
-			return nil, "", nil, fmt.Errorf("DATABASE_URL is not set, and %w: start one with `make run`", err)
+			return nil, nil, "", fmt.Errorf("DATABASE_URL is not set, and %w: start one with `make run`", err)
 		}
 		url, ring, base = d.AppURL, d.KeyRing, d.BaseURL
 	}
 	keys, err := keyring.ParseRing(ring)
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("KEY_RING: %w", err)
+		return nil, nil, "", fmt.Errorf("KEY_RING: %w", err)
 	}
 	db, err := postgres.Open(ctx, url, postgres.Options{MaxConns: 2})
 	if err != nil {
-		return nil, "", nil, err
+		return nil, nil, "", err
 	}
 	if err := db.SelfTest(ctx); err != nil {
 		db.Close()
-		return nil, "", nil, plain(err)
+		return nil, nil, "", plain(err)
 	}
-	return tenants.New(db, keys, nil, nil, time.Now), strings.TrimRight(base, "/"), db.Close, nil
+	return db, keys, strings.TrimRight(base, "/"), nil
 }
 
 // plain words an error for a terminal.
