@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"web":                   append([]string{"docs"}, domain...),
 
 	"internal/boot": {anything},
-	"cmd/api":       {"internal/boot", "internal/config", "internal/logging", "internal/postgres", "internal/keyring", "internal/tenants", "internal/devstack/locate"},
+	"cmd/api":       {"internal/boot", "internal/config", "internal/logging", "internal/postgres", "internal/keyring", "internal/tenants", "internal/usage", "internal/devstack/locate"},
 	"cmd/worker":    {"internal/boot", "internal/config", "internal/logging"},
 	"cmd/dev":       {anything},
 
