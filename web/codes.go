@@ -192,6 +192,7 @@ var codeGroups = []codeGroup{
 		{"in_other_pool", "409", "The provider key is in another pool.", "Take it out there first."},
 		{"alias_of_alias", "400", "A candidate's model is an alias, and no provider key serves a model of that name.", "Name the provider's model."},
 		{"alias_of_itself", "400", "A candidate is the alias itself, and no provider key serves a model of that name.", "Name the provider's model."},
+		{"too_many_alerts", "409", "A tenant has at most 100 alerts.", "Remove one that nobody needs."},
 		{"too_many_endpoints", "409", "A tenant has at most 20 webhook endpoints.", "Remove one that nobody listens to."},
 		{"endpoint_off", "409", "The webhook endpoint is switched off, by a person or because it failed for days.", "Switch it on first."},
 		{"too_many_aliases", "409", "A tenant has at most 500 aliases.", "Remove one that nobody asks for."},

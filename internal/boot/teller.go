@@ -28,6 +28,7 @@ type teller struct {
 	db      *postgres.DB
 	guard   *outbound.Guard
 	deliver *notify.Deliverer
+	alerts  *notify.Evaluator
 	exports *exports.Maker
 }
 
@@ -47,7 +48,7 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	service := notify.New(db, tenantService, guard, time.Now)
 	mail := mailer(outbox, notify.SMTP{Addr: cfg.SMTPAddr, User: cfg.SMTPUser, Password: cfg.SMTPPassword, From: cfg.MailFrom})
 	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
-	return &teller{db, guard, notify.NewDeliverer(service, mail, log), exports.NewMaker(files, log)}, nil
+	return &teller{db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log)}, nil
 }
 
 func (t *teller) close() {
@@ -58,6 +59,7 @@ func (t *teller) close() {
 func (t *teller) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.deliver.Run(ctx) })
+	group.Go(func() error { return t.alerts.Run(ctx) })
 	group.Go(func() error { return t.exports.Run(ctx) })
 	return group.Wait()
 }

@@ -185,6 +185,12 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/api-keys/:id/rotate", "api-keys:write", "Give an API key a new secret, in this answer only; the old one works on for a while", 201, rotateAPIKey).with(`{"overlap_seconds": 3600}`),
 		on("POST", "/api/v1/api-keys/:id/revoke", "api-keys:write", "Revoke an API key, and what it was rotated from or to", 200, revokeAPIKey),
 
+		on("POST", "/api/v1/alerts", "alerts:write", "Tell somebody once a period when a threshold is passed", 201, addAlert).with(`{"dimension": "tokens", "window": "day", "threshold": {"percent": 80}, "channels": ["email"]}`),
+		on("GET", "/api/v1/alerts", "alerts:read", "List alerts", 200, listAlerts),
+		on("GET", "/api/v1/alerts/:id", "alerts:read", "Read an alert", 200, getAlert),
+		on("PATCH", "/api/v1/alerts/:id", "alerts:write", "Change an alert's threshold and whom it tells", 200, changeAlert).with(`{"threshold": {"percent": 90}}`),
+		on("DELETE", "/api/v1/alerts/:id", "alerts:write", "Remove an alert", 204, removeAlert),
+
 		on("POST", "/api/v1/webhook-endpoints", "webhook-endpoints:write", "Add a webhook endpoint; its signing secret is in this answer only", 201, addWebhook).with(`{"url": "https://example.com/hooks/weir", "description": "Production", "types": ["customer.*", "alert.fired"]}`),
 		on("GET", "/api/v1/webhook-endpoints", "webhook-endpoints:read", "List webhook endpoints", 200, listWebhooks),
 		on("GET", "/api/v1/webhook-endpoints/:id", "webhook-endpoints:read", "Read a webhook endpoint", 200, getWebhook),

@@ -36,6 +36,8 @@ type rig struct {
 	tenant uuid.UUID
 	outbox Outbox
 
+	evaluator *Evaluator // of evaluate
+
 	mu sync.Mutex
 	at time.Time
 }

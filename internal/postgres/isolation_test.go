@@ -52,6 +52,8 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into webhook_messages (tenant_id, message_id, type, body, created_at) values ($1, $2, 'x', '{}', now())`, []any{message}},
 			{`insert into webhook_deliveries (tenant_id, endpoint_id, message_id, state, next_at) values ($1, $2, $3, 'held', now())`, []any{endpoint, message}},
 			{`insert into webhook_attempts (tenant_id, endpoint_id, message_id, attempt_id, at, status, ms, error) values ($1, $2, $3, $3, now(), 200, 1, '')`, []any{endpoint, message}},
+			{`insert into alerts (tenant_id, alert_id, kind, scope, mail, webhook, created_at) values ($1, $2, 'unpriced', '', true, false, now())`, []any{endpoint}},
+			{`insert into alert_firings (tenant_id, alert_id, subject, period_start, threshold, name, value, of_amount, fired_at) values ($1, $2, 's', now(), 't', 'n', 1, 1, now())`, []any{endpoint}},
 			{`insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at) values ($1, $2, 'a@b.example', 'S', 'B', 'dead', now(), now())`, []any{id.New()}},
 			{`insert into reconciliations (tenant_id, day) values ($1, now())`, nil},
 			{`insert into exports (tenant_id, export_id, kind, format, asked, state, next_at, created_at, expires_at) values ($1, $2, 'usage', 'csv', '{}', 'queued', now(), now(), now())`, []any{export}},

@@ -98,6 +98,8 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return w.KeyID
 	case strings.HasPrefix(path, "/api/v1/webhook-endpoints/"):
 		return webhook(t, w)
+	case strings.HasPrefix(path, "/api/v1/alerts/"):
+		return weir.Want(t, 201, "POST", "/api/v1/alerts", w.ManagementKey, `{"dimension": "tokens", "window": "day", "threshold": {"percent": 80}, "channels": ["webhook"]}`).Text("id")
 	case strings.HasPrefix(path, "/api/v1/webhook-messages/"):
 		return told(t, w)
 	case strings.HasPrefix(path, "/api/v1/requests/"):
