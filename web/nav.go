@@ -49,6 +49,7 @@ var navigation = []navGroup{
 		{Path: "/models", Icon: "models", Words: "Models & aliases", Short: "Models", Needs: seeModels, Apart: true},
 	}},
 	{"Workspace", []entry{
+		{Path: "/alerts", Icon: "alerts", Words: "Alerts", Needs: seeAlerts, Apart: true},
 		{Path: "/webhooks", Icon: "webhooks", Words: "Webhooks", Needs: seeWebhooks, Apart: true},
 		{Path: "/reconcile", Icon: "reconcile", Words: "Reconcile", Apart: true},
 		{Path: "/settings", Icon: "settings", Words: "Settings"},

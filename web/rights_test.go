@@ -26,6 +26,7 @@ var forms = map[string]string{
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
+	"/alerts": "owner admin billing", "/alerts/:id/remove": "owner admin billing",
 	"/webhooks": "owner admin", "/webhooks/:id": "owner admin", "/webhooks/:id/test": "owner admin", "/webhooks/:id/switch": "owner admin", "/webhooks/:id/replay": "owner admin", "/webhooks/:id/rotate": "owner admin", "/webhooks/:id/remove": "owner admin", "/webhooks/messages/:id/resend": "owner admin",
 	"/reconcile/rebuild": "owner admin", "/pipeline/retire": "owner admin", "/pipeline/replay": "owner admin",
 	"/playground": "owner admin developer", "/playground/stream": "owner admin developer",
@@ -51,7 +52,9 @@ func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T
 	must(t, err)
 	told, err := s.notify.Test(t.Context(), tenant, hook.ID)
 	must(t, err)
-	refs := map[string]string{"/webhooks": id.Endpoint.Format(hook.ID), "/webhooks/messages": id.Message.Format(told.ID), "/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
+	alert, err := s.notify.AddAlert(t.Context(), tenant, notify.Alert{Kind: notify.AlertCooling, Mail: true})
+	must(t, err)
+	refs := map[string]string{"/alerts": id.Alert.Format(alert.ID), "/webhooks": id.Endpoint.Format(hook.ID), "/webhooks/messages": id.Message.Format(told.ID), "/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
 	notes := func() (n int) {
 		s.scan(`select count(*) from audit_entries`, &n)
 		return n

@@ -4,6 +4,10 @@ import "github.com/labstack/echo/v4"
 
 // mountTelling puts the pages on e by which a tenant says whom to tell what.
 func (p *Pages) mountTelling(e *echo.Echo) {
+	p.get(e, "/alerts", p.page(seeAlerts, p.alerts))
+	p.post(e, "/alerts", p.page(seeAlerts, p.addAlert))
+	p.get(e, "/alerts/:id/remove", p.page(seeAlerts, p.removeAlert))
+	p.post(e, "/alerts/:id/remove", p.page(seeAlerts, p.removeAlert))
 	p.get(e, "/webhooks", p.page(seeWebhooks, p.webhooks))
 	p.get(e, "/webhooks/new", p.page(seeWebhooks, p.newWebhook))
 	p.post(e, "/webhooks", p.page(seeWebhooks, p.addWebhook))
