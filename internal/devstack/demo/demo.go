@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
 	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/keyring"
 	"weir/internal/limits"
+	"weir/internal/message"
+	"weir/internal/notify"
 	"weir/internal/outbound"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
@@ -68,6 +71,7 @@ func Fill(ctx context.Context, o Options) ([]Result, error) {
 		then:  tenants.New(app, ring, guard, client, func() time.Time { return began }),
 		now:   tenants.New(app, ring, guard, client, func() time.Time { return o.Now }),
 		plans: billing.New(app, func() time.Time { return began }),
+		guard: guard,
 	}
 	var out []Result
 	for _, c := range cast {
@@ -88,6 +92,7 @@ type filler struct {
 	worker    *usage.Worker
 	then, now *tenants.Service
 	plans     *billing.Service
+	guard     *outbound.Guard
 }
 
 func (f filler) tenant(ctx context.Context, c company) (Result, error) {
@@ -140,6 +145,35 @@ func (f filler) found(ctx context.Context, c company) error {
 	}
 	for _, customer := range c.customers {
 		if err := f.addCustomer(ctx, tenant, customer, plans[customer.plan]); err != nil {
+			return err
+		}
+	}
+	return f.addTelling(ctx, tenant)
+}
+
+// addTelling makes alerts, and a webhook endpoint that is off: what a demo tells
+// goes nowhere.
+func (f filler) addTelling(ctx context.Context, tenant uuid.UUID) error {
+	service := notify.New(f.app, f.now, f.guard, func() time.Time { return f.o.Now })
+	off := true
+	made, err := service.AddEndpoint(ctx, tenant, notify.NewEndpoint{URL: "https://example.com/hooks/weir", Description: "Operations"})
+	if err != nil {
+		return err
+	}
+	if _, err := service.ChangeEndpoint(ctx, tenant, made.ID, notify.EndpointChange{Disabled: &off}); err != nil {
+		return err
+	}
+	if err := f.app.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		_, err := message.EmitTo(ctx, tx, tenant, made.ID, message.WebhookTest, struct{}{})
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, a := range []notify.Alert{
+		{Kind: notify.AlertUsage, Scope: limits.ScopeCustomer, Dimension: limits.DimensionTokens, Window: limits.WindowDay, Percent: 80, Mail: true},
+		{Kind: notify.AlertCooling, Mail: true, Webhook: true},
+	} {
+		if _, err := service.AddAlert(ctx, tenant, a); err != nil {
 			return err
 		}
 	}
