@@ -61,13 +61,10 @@ func (r *Reports) DayBooks(ctx context.Context, tenant uuid.UUID, from, to time.
 // sumAll adds up everything of a tenant in a table's buckets.
 func sumAll(ctx context.Context, tx pgx.Tx, of string, tenant uuid.UUID, from, to time.Time) (s Sums, err error) {
 	rows, err := tx.Query(ctx, `
-		select 0, `+noID+`, '', currency, coalesce(cost_currency, ''), sum(requests)::bigint, sum(refused)::bigint,
-		       coalesce(sum(requests) filter (where outcome in ('client_error', 'provider_error', 'provider_limited')), 0)::bigint,
-		       sum(input_tokens)::bigint, sum(cached_input_tokens)::bigint, sum(cache_write_tokens)::bigint,
-		       sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(units)::bigint, sum(charge_pico)::text, sum(coalesce(cost_pico, 0))::text
+		select 0, `+noID+`, '', false, currency, coalesce(cost_currency, ''), `+cellSums+`
 		from `+of+`
 		where tenant_id = $1 and bucket >= $2 and bucket < $3
-		group by 4, 5`, tenant, from, to)
+		group by 5, 6`, tenant, from, to)
 	if err != nil {
 		return s, err
 	}
