@@ -6,22 +6,24 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
 
-// Handler does the work of one message. Nil means that it is done for good, and
-// the message goes; an error (or the end of the process) means that it comes
-// again, to this worker or another. It may take as long as it needs: the server
-// is told meanwhile that the message is in hand. Two handlers may hold one
+// Handler does the work of some messages, at least one. Nil means that it is done
+// for good, and they go; an error (or the end of the process) means that all of
+// them come again, to this worker or another. It may take as long as it needs: the
+// server is told meanwhile that they are in hand. Two handlers may hold one
 // message at a time, so the work must bear being done twice.
-type Handler func(ctx context.Context, m Message) error
+type Handler func(ctx context.Context, list []Message) error
 
 // ConsumeOptions bound one consuming process. All processes with the same name
 // share the messages.
 type ConsumeOptions struct {
 	Name     string
-	Parallel int           // messages in hand at once; 0: 1
+	Parallel int           // handlers at once; 0: 1
+	Together int           // the most messages that one is given, of those that are there; 0: 1
 	AckWait  time.Duration // how long a silent worker keeps its message; 0: 30 s
 	Log      *slog.Logger
 }
@@ -32,6 +34,9 @@ type ConsumeOptions struct {
 func (c *Conn) Consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	if o.Parallel == 0 {
 		o.Parallel = 1
+	}
+	if o.Together == 0 {
+		o.Together = 1
 	}
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
@@ -68,7 +73,7 @@ func (c *Conn) consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	if err != nil {
 		return err
 	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(2*o.Parallel), jetstream.PullHeartbeat(2*time.Second), jetstream.PullExpiry(10*time.Second))
+	it, err := cons.Messages(jetstream.PullMaxMessages(2*o.Parallel*o.Together), jetstream.PullHeartbeat(2*time.Second), jetstream.PullExpiry(10*time.Second))
 	if err != nil {
 		return err
 	}
@@ -76,27 +81,58 @@ func (c *Conn) consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	var inHand errgroup.Group
 	inHand.SetLimit(o.Parallel)
 	for {
-		m, err := it.Next()
+		list, err := next(it, o.Together)
+		if len(list) > 0 {
+			inHand.Go(func() error { handle(ctx, o, h, list); return nil })
+		}
 		if err != nil {
 			it.Stop()
 			return errors.Join(err, inHand.Wait())
 		}
-		inHand.Go(func() error { handle(ctx, o, h, m); return nil })
 	}
 }
 
-// handle keeps the message in hand while h works, and acknowledges it only when
+// moment is how long is waited for a message that may be there already.
+const moment = time.Millisecond
+
+// next waits for a message, and takes along what has come with it.
+func next(it jetstream.MessagesContext, most int) (list []jetstream.Msg, err error) {
+	m, err := it.Next()
+	for ; err == nil; m, err = it.Next(jetstream.NextMaxWait(moment)) {
+		if list = append(list, m); len(list) == most {
+			return list, nil
+		}
+	}
+	if len(list) > 0 && errors.Is(err, nats.ErrTimeout) {
+		err = nil
+	}
+	return list, err
+}
+
+// handle keeps the messages in hand while h works, and acknowledges them only when
 // h is done.
-func handle(ctx context.Context, o ConsumeOptions, h Handler, m jetstream.Msg) {
-	stop := inProgress(m, o.AckWait/3)
-	err := h(ctx, message(m))
+func handle(ctx context.Context, o ConsumeOptions, h Handler, list []jetstream.Msg) {
+	stop := inProgress(list, o.AckWait/3)
+	read := make([]Message, len(list))
+	for i, m := range list {
+		read[i] = message(m)
+	}
+	err := h(ctx, read)
 	stop()
-	if err == nil {
+	for _, m := range list {
+		answer(ctx, o, m, err)
+	}
+}
+
+// answer tells the server what became of a message.
+func answer(ctx context.Context, o ConsumeOptions, m jetstream.Msg, err error) {
+	switch {
+	case err == nil:
 		err = m.Ack()
-	} else if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		_ = m.Nak()
 		return
-	} else {
+	default:
 		_ = m.NakWithDelay(time.Second)
 	}
 	if err != nil {
@@ -104,9 +140,9 @@ func handle(ctx context.Context, o ConsumeOptions, h Handler, m jetstream.Msg) {
 	}
 }
 
-// inProgress tells the server at every interval that m is in hand, until the
-// function that it returns is called.
-func inProgress(m jetstream.Msg, every time.Duration) (stop func()) {
+// inProgress tells the server at every interval that messages are in hand, until
+// the function that it returns is called.
+func inProgress(list []jetstream.Msg, every time.Duration) (stop func()) {
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
@@ -118,7 +154,9 @@ func inProgress(m jetstream.Msg, every time.Duration) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				_ = m.InProgress()
+				for _, m := range list {
+					_ = m.InProgress()
+				}
 			}
 		}
 	}()

@@ -51,12 +51,15 @@ func consuming(t *testing.T, c *queue.Conn, h func(n int, m queue.Message) error
 	go func() {
 		defer close(done)
 		o := queue.ConsumeOptions{Name: "test", Parallel: 2, AckWait: 300 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
-		err := c.Consume(ctx, o, func(_ context.Context, m queue.Message) error {
-			mu.Lock()
-			counts[m.ID]++
-			n := counts[m.ID]
-			mu.Unlock()
-			return h(n, m)
+		err := c.Consume(ctx, o, func(_ context.Context, list []queue.Message) (err error) {
+			for _, m := range list {
+				mu.Lock()
+				counts[m.ID]++
+				n := counts[m.ID]
+				mu.Unlock()
+				err = errors.Join(err, h(n, m))
+			}
+			return err
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)

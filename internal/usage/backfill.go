@@ -1,11 +1,9 @@
 package usage
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -29,9 +27,9 @@ func (w *Worker) Backfill(ctx context.Context, instance uuid.UUID, events []Even
 			return err
 		}
 		e.Instance, e.Shard = instance, ShardOf(e.Tenant)
-		b.items = append(b.items, item{event: e, hash: sha256.Sum256(line), line: line})
+		b.items = append(b.items, &item{event: e, hash: sha256.Sum256(line), line: line})
 	}
-	slices.SortFunc(b.items, func(a, b item) int { return bytes.Compare(a.event.ID[:], b.event.ID[:]) })
+	b.settle()
 	return w.try(ctx, b)
 }
 

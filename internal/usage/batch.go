@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strconv"
@@ -19,17 +20,18 @@ type batch struct {
 	instance    uuid.UUID
 	shard       int
 	first, last int64 // 0: no numbers are committed
-	items       []item
+	items       []*item
 	letters     []letter
-	message     queue.Message
 	replays     uuid.UUID // the dead letter whose event it is
+	parts       []batch   // what it was made from, each with numbers of its own; nil: of one message
 }
 
 // item is an event that looks right, with the hash of its body.
 type item struct {
-	event Event
-	hash  [sha256.Size]byte
-	line  []byte
+	event   Event
+	hash    [sha256.Size]byte
+	line    []byte
+	message *queue.Message // nil: it came in none
 }
 
 // The reasons of dead letters, beside those of Event.wrong.
@@ -48,33 +50,65 @@ const future = 48 * time.Hour
 // read makes a batch of a verified run: every line is an item, a duplicate of
 // one, or a dead letter.
 func read(r run, m queue.Message, now time.Time) batch {
-	b := batch{instance: r.instance, shard: r.shard, first: r.first, last: r.last, message: m}
+	b := batch{instance: r.instance, shard: r.shard, first: r.first, last: r.last}
 	lines := r.lines()
 	if int64(len(lines)) != r.last-r.first+1 {
-		b.letters = []letter{{reason: badRun, instance: r.instance, shard: r.shard, number: r.first, payload: r.body}}
+		b.letters = []letter{{reason: badRun, instance: r.instance, shard: r.shard, number: r.first, payload: r.body, message: &m}}
 		return b
 	}
-	seen := make(map[uuid.UUID][sha256.Size]byte, len(lines))
 	for i, line := range lines {
-		it := item{hash: sha256.Sum256(line), line: line}
+		it := &item{hash: sha256.Sum256(line), line: line, message: &m}
 		reason := it.read(r.shard, now)
 		it.event.Instance, it.event.Shard, it.event.Number = r.instance, r.shard, r.first+int64(i)
-		if reason == "" {
-			hash, doubled := seen[it.event.ID]
-			if doubled && hash == it.hash {
-				continue
-			}
-			if !doubled {
-				seen[it.event.ID] = it.hash
-				b.items = append(b.items, it)
-				continue
-			}
-			reason = conflict
+		if reason != "" {
+			b.letters = append(b.letters, it.letter(reason))
+			continue
 		}
-		b.letters = append(b.letters, it.letter(reason))
+		b.items = append(b.items, it)
 	}
-	slices.SortFunc(b.items, func(a, b item) int { return bytes.Compare(a.event.ID[:], b.event.ID[:]) })
+	b.settle()
 	return b
+}
+
+// together is one batch of several, in which an event that more than one of them
+// have is once.
+func together(list []batch) batch {
+	if len(list) == 1 {
+		return list[0]
+	}
+	b := batch{parts: list}
+	for _, part := range list {
+		b.items, b.letters = append(b.items, part.items...), append(b.letters, part.letters...)
+	}
+	b.settle()
+	return b
+}
+
+// settle puts the items in the order in which all workers write, by id. Of those
+// with one id the first stays: the others are the same, or dead letters.
+func (b *batch) settle() {
+	slices.SortStableFunc(b.items, func(x, y *item) int { return bytes.Compare(x.event.ID[:], y.event.ID[:]) })
+	kept := b.items[:0]
+	for _, it := range b.items {
+		switch n := len(kept); {
+		case n == 0 || kept[n-1].event.ID != it.event.ID:
+			kept = append(kept, it)
+		case kept[n-1].hash != it.hash:
+			b.letters = append(b.letters, it.letter(conflict))
+		}
+	}
+	b.items = kept
+}
+
+// runs are the runs of numbers that the batch commits, in the order in which all
+// workers write.
+func (b batch) runs() []batch {
+	if b.parts == nil {
+		return []batch{b}
+	}
+	return slices.SortedFunc(slices.Values(b.parts), func(x, y batch) int {
+		return cmp.Or(bytes.Compare(x.instance[:], y.instance[:]), cmp.Compare(x.shard, y.shard), cmp.Compare(x.first, y.first))
+	})
 }
 
 // read decodes the line, and names why the books can't take it, or "".
@@ -135,14 +169,15 @@ type letter struct {
 	shard    int
 	number   int64 // of the event; the first one of a whole run; 0: not known
 	payload  []byte
+	message  *queue.Message // in which it came; nil: in none
 }
 
-func (it item) letter(reason string) letter {
-	return letter{reason, it.event.Instance, it.event.Shard, it.event.Number, it.line}
+func (it *item) letter(reason string) letter {
+	return letter{reason, it.event.Instance, it.event.Shard, it.event.Number, it.line, it.message}
 }
 
 func forged(m queue.Message) batch {
-	return batch{message: m, letters: []letter{{reason: badSignature, payload: m.Body}}}
+	return batch{letters: []letter{{reason: badSignature, payload: m.Body, message: &m}}}
 }
 
 // place is the shard, or -1 where the message proves none.

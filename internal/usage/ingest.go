@@ -63,9 +63,11 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		var rest pgx.Batch
 		queueRollups(&rest, fresh)
 		queueLessons(&rest, learned)
-		queueLetters(&rest, letters, b.message)
+		queueLetters(&rest, letters)
 		queueReplayed(&rest, b.replays)
-		queueMark(&rest, b)
+		for _, r := range b.runs() {
+			queueMark(&rest, r)
+		}
 		if rest.Len() > 0 {
 			if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
 				return err
@@ -77,24 +79,24 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 }
 
 // newOnes are the events that the transaction stored: only they are added up.
-func newOnes(items []item, stored map[uuid.UUID]bool) []*Event {
+func newOnes(items []*item, stored map[uuid.UUID]bool) []*Event {
 	events := make([]*Event, 0, len(stored))
-	for i := range items {
-		if stored[items[i].event.ID] {
-			events = append(events, &items[i].event)
+	for _, it := range items {
+		if stored[it.event.ID] {
+			events = append(events, &it.event)
 		}
 	}
 	return events
 }
 
 // findConflicts are the items whose id was taken by another body.
-func findConflicts(ctx context.Context, tx pgx.Tx, items []item, stored map[uuid.UUID]bool) ([]letter, error) {
+func findConflicts(ctx context.Context, tx pgx.Tx, items []*item, stored map[uuid.UUID]bool) ([]letter, error) {
 	if len(stored) == len(items) {
 		return nil, nil
 	}
 	var tenants, ids [][16]byte
 	var days []time.Time
-	old := map[uuid.UUID]item{}
+	old := map[uuid.UUID]*item{}
 	for _, it := range items {
 		if !stored[it.event.ID] {
 			old[it.event.ID] = it
@@ -121,15 +123,16 @@ func findConflicts(ctx context.Context, tx pgx.Tx, items []item, stored map[uuid
 }
 
 // queueLetters keeps what was refused, with the headers it came with.
-func queueLetters(rest *pgx.Batch, letters []letter, m queue.Message) {
-	if len(letters) == 0 {
-		return
-	}
-	headers, err := encode(m.Header)
-	if err != nil {
-		headers = []byte("{}")
-	}
+func queueLetters(rest *pgx.Batch, letters []letter) {
 	for _, l := range letters {
+		m := l.message
+		if m == nil {
+			m = &queue.Message{}
+		}
+		headers, err := encode(m.Header)
+		if err != nil {
+			headers = []byte("{}")
+		}
 		rest.Queue(`
 			insert into dead_letters (dead_letter_id, reason, subject, headers, payload, instance_id, shard, number)
 			values ($1, $2, $3, $4, $5, nullif($6, '00000000-0000-0000-0000-000000000000'::uuid), nullif($7, -1), nullif($8, 0))

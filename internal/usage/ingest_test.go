@@ -256,6 +256,36 @@ func TestEventThatTheDatabaseRefusesIsTheOnlyOneRefused(t *testing.T) {
 	}
 }
 
+// TestMessagesThatAreCommittedTogetherCountAsOnTheirOwn: an event that several of
+// them have is counted once, another body under its id and a forged message are
+// dead letters, and what the database refuses in one keeps nothing of the others.
+func TestMessagesThatAreCommittedTogetherCountAsOnTheirOwn(t *testing.T) {
+	t.Parallel()
+	b, s, other, tenant, bad := newBooks(t), newSource(), newSource(), id.New(), id.New()
+	owner(t, b.Database, fmt.Sprintf("alter table usage_events add constraint unlucky check (request_id <> '%s')", bad))
+	one, two, three, four := call(tenant, time.Now()), call(tenant, time.Now()), call(tenant, time.Now()), call(tenant, time.Now())
+	refused, forked := call(tenant, time.Now()), one
+	refused.RequestID = bad
+	forked.Tokens.Output = 1000
+	first, again := s.run(t, one, two), s.run(t, two, three)
+	fork, lone := other.run(t, forked, four), s.run(t, refused)
+	forgery := other.run(t, one)
+	delete(forgery.Header, headerSignature)
+	for range 2 {
+		must(t, b.w.ingest(t.Context(), first, fork, forgery, again, first))
+	}
+	wantTotals(t, b.Worker, calls(4))
+	five := call(tenant, time.Now())
+	must(t, b.w.ingest(t.Context(), lone, other.run(t, five), first))
+	wantTotals(t, b.Worker, calls(5))
+	if got, want := b.letters(), strings.Join([]string{badSignature, conflict, refusedByDatabase}, " "); got != want {
+		t.Errorf("dead letters: %s, want %s", got, want)
+	}
+	if got, want := b.marks(s, ShardOf(tenant))+b.marks(other, ShardOf(tenant)), "{[1,6)}{[1,3),[4,5)}"; got != want {
+		t.Errorf("marks are %s, want %s", got, want)
+	}
+}
+
 func TestEventWhosePartitionWasDroppedOrCannotBeMade(t *testing.T) {
 	t.Parallel()
 	b, s, tenant := newBooks(t), newSource(), id.New()
@@ -354,13 +384,13 @@ func TestShuffledRepeatedAndConcurrentMessagesLeaveSumsExact(t *testing.T) {
 		}
 	}
 	r.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
-	work := make(chan queue.Message)
+	work := make(chan []queue.Message)
 	done := make(chan error)
 	for range 4 {
 		go func() {
 			w := NewWorker(b.Worker, nil, testKeys, WorkerOptions{Log: quiet(t)})
-			for m := range work {
-				if err := w.handle(t.Context(), m); err != nil {
+			for list := range work {
+				if err := w.handle(t.Context(), list); err != nil {
 					done <- err
 					return
 				}
@@ -368,8 +398,10 @@ func TestShuffledRepeatedAndConcurrentMessagesLeaveSumsExact(t *testing.T) {
 			done <- nil
 		}()
 	}
-	for _, m := range messages {
-		work <- m
+	for len(messages) > 0 {
+		n := 1 + r.IntN(min(5, len(messages)))
+		work <- messages[:n]
+		messages = messages[n:]
 	}
 	close(work)
 	for range 4 {

@@ -89,14 +89,14 @@ func cost(e *Event) pgtype.Numeric {
 }
 
 // insertEvents stores the events whose id is new, and says which those are.
-func insertEvents(ctx context.Context, tx pgx.Tx, items []item) (map[uuid.UUID]bool, error) {
+func insertEvents(ctx context.Context, tx pgx.Tx, items []*item) (map[uuid.UUID]bool, error) {
 	stored := make(map[uuid.UUID]bool, len(items))
 	if len(items) == 0 {
 		return stored, nil
 	}
 	var c columns
-	for i := range items {
-		if err := c.add(&items[i]); err != nil {
+	for _, it := range items {
+		if err := c.add(it); err != nil {
 			return nil, err
 		}
 	}

@@ -58,7 +58,7 @@ func (w *Worker) replay(ctx context.Context, l Letter) error {
 	reason := it.read(*l.Shard, w.o.Now())
 	it.event.Instance, it.event.Shard, it.event.Number = *l.Instance, *l.Shard, *l.Number
 	if reason == "" {
-		err := w.try(ctx, batch{instance: *l.Instance, shard: *l.Shard, first: *l.Number, last: *l.Number, items: []item{it}, replays: l.ID})
+		err := w.try(ctx, batch{instance: *l.Instance, shard: *l.Shard, first: *l.Number, last: *l.Number, items: []*item{&it}, replays: l.ID})
 		switch {
 		case err == nil:
 			w.o.Log.Info("dead letter counted", "letter", l.ID, "instance", l.Instance, "shard", *l.Shard, "number", *l.Number)

@@ -11,10 +11,11 @@ import (
 	"weir/internal/queue"
 )
 
-// Worker turns messages into books: one transaction per message stores its
-// events, adds up those that were new, keeps what it refuses with the reason,
-// and notes the numbers as committed. The message is acknowledged after the
-// commit, so it may come twice, and counts once. Any number of workers may run.
+// Worker turns messages into books: one transaction for the messages that are
+// there stores their events, adds up those that were new, keeps what it refuses
+// with the reason, and notes the numbers as committed. A message is acknowledged
+// after the commit, so it may come twice, and counts once. What the database
+// refuses of one message keeps none of the others. Any number of workers may run.
 type Worker struct {
 	db   *postgres.DB
 	q    *queue.Conn
@@ -29,7 +30,8 @@ type Worker struct {
 
 // WorkerOptions are a worker's bounds; zero values mean the defaults.
 type WorkerOptions struct {
-	Parallel int           // messages in hand at once; 2
+	Parallel int           // transactions at once; 2
+	Together int           // the most messages in one of them; 8
 	AckWait  time.Duration // how long a silent worker keeps a message; 30 s
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -39,6 +41,9 @@ type WorkerOptions struct {
 func NewWorker(db *postgres.DB, q *queue.Conn, keys SigningKeys, o WorkerOptions) *Worker {
 	if o.Parallel == 0 {
 		o.Parallel = 2
+	}
+	if o.Together == 0 {
+		o.Together = 8
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -51,24 +56,24 @@ func NewWorker(db *postgres.DB, q *queue.Conn, keys SigningKeys, o WorkerOptions
 
 // Run works until ctx ends, whatever is out meanwhile, and returns nil.
 func (w *Worker) Run(ctx context.Context) error {
-	err := w.q.Consume(ctx, queue.ConsumeOptions{Name: "usage-workers", Parallel: w.o.Parallel, AckWait: w.o.AckWait, Log: w.o.Log}, w.handle)
+	err := w.q.Consume(ctx, queue.ConsumeOptions{Name: "usage-workers", Parallel: w.o.Parallel, Together: w.o.Together, AckWait: w.o.AckWait, Log: w.o.Log}, w.handle)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-// handle ingests one message, again and again while Postgres does not commit it.
-func (w *Worker) handle(ctx context.Context, m queue.Message) error {
+// handle ingests messages, again and again while Postgres does not commit them.
+func (w *Worker) handle(ctx context.Context, list []queue.Message) error {
 	wait := 100 * time.Millisecond
 	for tries := 0; ; tries++ {
-		err := w.ingest(ctx, m)
+		err := w.ingest(ctx, list...)
 		if err == nil {
 			w.beforeAck()
 			return nil
 		}
 		if tries == 0 {
-			w.o.Log.Warn("usage message waits for the database", "message", m.ID, "error", err)
+			w.o.Log.Warn("usage message waits for the database", "message", list[0].ID, "error", err)
 		}
 		sleep(ctx, wait)
 		if ctx.Err() != nil {
@@ -78,26 +83,43 @@ func (w *Worker) handle(ctx context.Context, m queue.Message) error {
 	}
 }
 
-// ingest commits everything that a message asks for, or nothing.
-func (w *Worker) ingest(ctx context.Context, m queue.Message) error {
+// ingest commits everything that the messages ask for. After an error some of
+// them may be committed.
+func (w *Worker) ingest(ctx context.Context, list ...queue.Message) error {
+	batches := make([]batch, len(list))
+	for i, m := range list {
+		batches[i] = w.read(m)
+	}
+	return w.store(ctx, together(batches))
+}
+
+// read verifies and decodes a message.
+func (w *Worker) read(m queue.Message) batch {
 	r, err := w.keys.open(m)
 	if err != nil {
 		w.o.Log.Error("usage message refused", "reason", badSignature, "subject", m.Subject)
-		return w.store(ctx, forged(m))
+		return forged(m)
 	}
 	b := read(r, m, w.o.Now())
 	for _, l := range b.letters {
 		w.o.Log.Error("usage event refused", "reason", l.reason, "instance", r.instance, "shard", r.shard, "number", l.number)
 	}
-	return w.store(ctx, b)
+	return b
 }
 
-// store commits the batch. Where the database takes one of its events for
-// impossible, the halves are committed on their own, down to that event, which
-// becomes a dead letter: the rest of a run never waits for it.
+// store commits the batch. Where the database answers several messages with an
+// error, each is committed on its own; where it takes an event for impossible, the
+// halves of its message are, down to that event, which becomes a dead letter: the
+// rest never waits for it.
 func (w *Worker) store(ctx context.Context, b batch) error {
 	err := w.try(ctx, b)
-	if err == nil || !impossible(err) || len(b.items) == 0 {
+	if err == nil || postgres.Code(err) == "" {
+		return err
+	}
+	if b.parts != nil {
+		return w.storeEach(ctx, b.parts)
+	}
+	if !impossible(err) || len(b.items) == 0 {
 		return err
 	}
 	if b.first == b.last {
@@ -105,7 +127,14 @@ func (w *Worker) store(ctx context.Context, b batch) error {
 		return w.commit(ctx, b.buried(refusedByDatabase))
 	}
 	low, high := b.halves()
-	return errors.Join(w.store(ctx, low), w.store(ctx, high))
+	return w.storeEach(ctx, []batch{low, high})
+}
+
+func (w *Worker) storeEach(ctx context.Context, parts []batch) (err error) {
+	for _, b := range parts {
+		err = errors.Join(err, w.store(ctx, b))
+	}
+	return err
 }
 
 // try commits with the partitions that are known to exist, and once more without
