@@ -62,6 +62,9 @@ func (p Pico) Add(q Pico) Pico {
 	return Pico{new(big.Int).Add(p.n, q.n)}
 }
 
+// AddTo adds p to a sum.
+func (p Pico) AddTo(sum *big.Int) { sum.Add(sum, p.read()) }
+
 // Sub is p − q.
 func (p Pico) Sub(q Pico) Pico { return Pico{new(big.Int).Sub(p.read(), q.read())} }
 

@@ -114,7 +114,7 @@ func (b batch) runs() []batch {
 // read decodes the line, and names why the books can't take it, or "".
 func (it *item) read(shard int, now time.Time) string {
 	e := &it.event
-	if err := decode(it.line, e); err != nil {
+	if err := decodeEvent(it.line, e); err != nil {
 		return badBody
 	}
 	if reason := e.wrong(); reason != "" {

@@ -41,10 +41,7 @@ type columns struct {
 
 func (c *columns) add(it *item) error {
 	e := &it.event
-	d, err := encode(detail{e.Stream, e.SelfReported, e.Estimate, e.Guess, e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled})
-	if err != nil {
-		return err
-	}
+	d := appendDetail(nil, &detail{e.Stream, e.SelfReported, e.Estimate, e.Guess, e.Attempts, e.Charges, e.Refusal, e.Prices, e.Unsettled, e.Settled})
 	tags := ""
 	if len(e.Tags) > 0 {
 		b, err := encode(e.Tags)

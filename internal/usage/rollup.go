@@ -34,27 +34,59 @@ type sums struct {
 	charge, cost             *big.Int
 }
 
-// The buckets of the three rollups. A call belongs to that of its admission.
-func minuteOf(e *Event) time.Time  { return e.StartedAt.Truncate(time.Minute) }
-func quarterOf(e *Event) time.Time { return e.StartedAt.Truncate(15 * time.Minute) }
-func dayOf(e *Event) time.Time     { return e.LocalDay }
+// rollups are what events add to the three tables.
+type rollups struct{ minutes, quarters, days map[rollupKey]*sums }
 
-// tally adds the events up by bucket.
-func tally(events []*Event, bucket func(*Event) time.Time) map[rollupKey]*sums {
-	rows := make(map[rollupKey]*sums)
+// tally adds the events up. A call belongs to the buckets of its admission; the
+// minutes of one of the tenant's days make its quarters and that day.
+func tally(events []*Event) rollups {
+	type minute struct {
+		rollupKey
+		day int64 // Unix seconds
+	}
+	finest := make(map[minute]*sums)
 	for _, e := range events {
-		k := rollupKey{
-			e.Tenant, bucket(e).Unix(), e.Customer, e.Counter, e.ProviderKey,
+		k := minute{rollupKey{
+			e.Tenant, e.StartedAt.Truncate(time.Minute).Unix(), e.Customer, e.Counter, e.ProviderKey,
 			e.ModelAsked, e.ModelServed, e.Outcome, e.Test, e.Currency, e.CostCurrency,
-		}
-		s := rows[k]
+		}, e.LocalDay.Unix()}
+		s := finest[k]
 		if s == nil {
-			s = &sums{charge: new(big.Int), cost: new(big.Int)}
-			rows[k] = s
+			s = newSums()
+			finest[k] = s
 		}
 		s.add(e)
 	}
-	return rows
+	r := rollups{make(map[rollupKey]*sums, len(finest)), make(map[rollupKey]*sums, len(finest)), make(map[rollupKey]*sums, len(finest))}
+	for k, s := range finest {
+		at := k.bucket
+		merge(r.minutes, k.rollupKey, at, s)
+		merge(r.quarters, k.rollupKey, time.Unix(at, 0).Truncate(15*time.Minute).Unix(), s)
+		merge(r.days, k.rollupKey, k.day, s)
+	}
+	return r
+}
+
+func newSums() *sums { return &sums{charge: new(big.Int), cost: new(big.Int)} }
+
+// merge adds sums to a row's.
+func merge(rows map[rollupKey]*sums, k rollupKey, bucket int64, more *sums) {
+	k.bucket = bucket
+	s := rows[k]
+	if s == nil {
+		s = newSums()
+		rows[k] = s
+	}
+	s.requests += more.requests
+	s.refused += more.refused
+	s.units += more.units
+	s.tokens.Input += more.tokens.Input
+	s.tokens.CachedInput += more.tokens.CachedInput
+	s.tokens.CacheWrite += more.tokens.CacheWrite
+	s.tokens.Output += more.tokens.Output
+	s.tokens.Reasoning += more.tokens.Reasoning
+	s.charge.Add(s.charge, more.charge)
+	s.cost.Add(s.cost, more.cost)
 }
 
 func (s *sums) add(e *Event) {
@@ -66,9 +98,9 @@ func (s *sums) add(e *Event) {
 	s.tokens.CacheWrite += e.Tokens.CacheWrite
 	s.tokens.Output += e.Tokens.Output
 	s.tokens.Reasoning += e.Tokens.Reasoning
-	s.charge.Add(s.charge, e.Charge.Big())
+	e.Charge.AddTo(s.charge)
 	if e.Cost != nil {
-		s.cost.Add(s.cost, e.Cost.Big())
+		e.Cost.AddTo(s.cost)
 	}
 }
 

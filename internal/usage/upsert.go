@@ -16,9 +16,10 @@ func queueRollups(rest *pgx.Batch, events []*Event) {
 	if len(events) == 0 {
 		return
 	}
-	queueRollup(rest, "usage_minute", tally(events, minuteOf))
-	queueRollup(rest, "usage_quarter", tally(events, quarterOf))
-	queueRollup(rest, "usage_day", tally(events, dayOf))
+	sums := tally(events)
+	queueRollup(rest, "usage_minute", sums.minutes)
+	queueRollup(rest, "usage_quarter", sums.quarters)
+	queueRollup(rest, "usage_day", sums.days)
 	queueCaps(rest, tallyCaps(events))
 }
 

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -90,6 +91,21 @@ func TestARecordReadsAsTheLibraryWouldWriteIt(t *testing.T) {
 		same := cmp.Comparer(func(a, b money.Pico) bool { return a.String() == b.String() })
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), same); diff != "" {
 			t.Fatalf("%s\nof %s", diff, written)
+		}
+	}
+}
+
+// TestADetailIsWhatTheLibraryWouldWrite, to the byte.
+func TestADetailIsWhatTheLibraryWouldWrite(t *testing.T) {
+	t.Parallel()
+	r := random(t)
+	for range 500 {
+		var d detail
+		fill(r, reflect.ValueOf(&d).Elem())
+		want, err := encode(&d)
+		must(t, err)
+		if got := appendDetail(nil, &d); !bytes.Equal(got, want) {
+			t.Fatalf("written:\n%s\nwant:\n%s", got, want)
 		}
 	}
 }
