@@ -2,7 +2,7 @@
 
 tool := go tool -modfile=tools/go.mod
 
-.PHONY: help run demo-data build test test-sdk test-browser screenshots soak bench-limits bench-gateway check fmt generate clean
+.PHONY: help run demo-data build test test-sdk test-browser screenshots soak bench-limits bench-gateway bench-usage check fmt generate clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -48,6 +48,10 @@ bench-limits: ## the limits engine against its peers, in one run
 bench-gateway: ## the gateway beside a bare reverse proxy, in one run
 	@scripts/setup.sh test
 	@go test -run '^$$' -bench Gateway -benchtime 1x ./internal/boot
+
+bench-usage: ## settled calls on their way to the books, and reports of ten million; WEIR_BENCH_EVENTS makes it smaller
+	@scripts/setup.sh test
+	@go test -run '^$$' -bench Usage -benchtime 1x ./internal/usage
 
 check: ## format, vet, lint, generated code, modules
 	@scripts/check.sh
