@@ -170,6 +170,7 @@ var codeGroups = []codeGroup{
 		{"in_the_future", "400", "An event that is imported has not happened yet.", "Send what has happened, with a clock that is right."},
 		{"too_old", "400", "An event that is imported is more than 35 days old.", "Send events sooner: what is older may be invoiced."},
 		{"other_customer", "400", "The key is not a key of this customer.", "Name the key's own customer, or the key alone."},
+		{"too_many_calls", "400", "More than 200,000 calls would have to be tried again.", "Choose a shorter time, or one key."},
 		{"bad_id", "400", "This is no id of the kind that is asked for.", "Send the id as it was given to you, with its prefix."},
 		{"bad_time", "400", "This is no time.", "Send RFC 3339, or a date."},
 		{"bad_idempotency_key", "400", "The Idempotency-Key cannot be used.", "Send one header of at most 255 printable characters."},

@@ -203,7 +203,8 @@ func endpoints() []endpoint {
 		on("GET", "/api/v1/webhook-messages/:id", "webhook-messages:read", "Read one message with every try", 200, getWebhookMessage),
 		on("POST", "/api/v1/webhook-messages/:id/resend", "webhook-messages:write", "Send a message again now, with the same id and bytes", 200, resendWebhookMessage).with(`{}`),
 
-		on("GET", "/api/v1/usage", "usage:read", "Report usage in buckets", 200, reportUsage),
+		on("GET", "/api/v1/usage", usageScope, "Report usage in buckets", 200, reportUsage),
+		on("POST", "/api/v1/usage/what-if", usageScope, "What another plan would have done to what happened", 200, whatIf).with(`{"customer": "{customer}", "plan": "{plan}"}`),
 		on("POST", "/api/v1/events", "events:write", "Import up to 500 calls that were metered elsewhere; one that is wrong harms no other", 200, importEvents).with(`{"events": [{"id": "call-1", "customer": "{customer}", "model": "gpt-4o", "started_at": "2026-11-30T12:00:00Z", "outcome": "ok", "usage": {"input_tokens": 1180, "output_tokens": 640}}]}`),
 		on("POST", "/api/v1/exports", usageScope, "Ask for a file of a usage report or of the request log", 202, addExport).with(`{"kind": "usage", "format": "csv", "from": "2026-11-01", "group_by": "model"}`),
 		on("GET", "/api/v1/exports", usageScope, "List exports, newest first", 200, listExports),

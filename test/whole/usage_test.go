@@ -161,3 +161,31 @@ func TestAnImportedCallIsCountedOnceAndRatedByThePlanOfItsTime(t *testing.T) {
 	weir.Want(t, 403, "POST", "/api/v1/events", reader, `{"events": []}`)
 	weir.Want(t, 400, "POST", "/api/v1/events", w.ManagementKey, `{"events": []}`)
 }
+
+func TestWhatIfTriesHistoryUnderAnotherPlan(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	for range 4 {
+		settled(t, w, ``)
+	}
+	plan := weir.Want(t, 201, "POST", "/api/v1/plans", w.ManagementKey, `{"name": "Two a day", "limits": [{"dimension": "requests", "window": "day", "amount": 2}], "prices": [{"models": "*", "class": "input", "micros_per_million": 1000000}]}`)
+	body := fmt.Sprintf(`{"customer": %q, "plan": %q}`, w.Customer, plan.Text("id"))
+	stack.Eventually(t, patience, func() string {
+		a := weir.Want(t, 200, "POST", "/api/v1/usage/what-if", w.ManagementKey, body)
+		if a.JSON("calls") != 4.0 {
+			return a.String()
+		}
+		if a.JSON("refused") != 2.0 || a.JSON("by_limit.0.refused") != 2.0 || a.Text("by_limit.0.limit.dimension") != "requests" || a.Text("plan_version") != plan.Text("version.id") {
+			t.Errorf("got %s", a)
+		}
+		return ""
+	})
+	byKey := weir.Want(t, 200, "POST", "/api/v1/usage/what-if", w.ManagementKey, fmt.Sprintf(`{"api_key": %q, "plan_version": %q}`, w.KeyID, plan.Text("version.id")))
+	if byKey.JSON("calls") != 0.0 { // a management key made the calls
+		t.Errorf("by key: %s", byKey)
+	}
+	weir.Want(t, 400, "POST", "/api/v1/usage/what-if", w.ManagementKey, fmt.Sprintf(`{"plan": %q}`, plan.Text("id")))
+	weir.Want(t, 400, "POST", "/api/v1/usage/what-if", w.ManagementKey, fmt.Sprintf(`{"customer": %q}`, w.Customer))
+	other := weir.Setup(t, stack.Options{})
+	weir.Want(t, 404, "POST", "/api/v1/usage/what-if", other.ManagementKey, body)
+}
