@@ -15,6 +15,7 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/live", p.signedIn(p.live))
 	p.get(e, "/usage", p.page("", p.usagePage))
 	p.get(e, "/usage.csv", p.page("", p.usageCSV))
+	p.get(e, "/usage/what-if", p.page(seeCustomers, p.whatIfPage))
 	p.get(e, "/exports", p.page("", p.exportsPage))
 	p.get(e, "/tiles/exports", p.page("", p.exportsTile))
 	p.get(e, "/exports/:id/content", p.page("", p.exportContent))

@@ -17,7 +17,7 @@ type whatIfBody struct {
 	Customer    string `json:"customer,omitempty" description:"Or api_key" example:"cus_01kb0000000000000000000000"`
 	APIKey      string `json:"api_key,omitempty" description:"Only calls of this key, and of those it was rotated with"`
 	PlanVersion string `json:"plan_version,omitempty" description:"Or plan" example:"plv_01kb0000000000000000000000"`
-	Plan        string `json:"plan,omitempty" description:"Its newest version, a draft too" example:"pln_01kb0000000000000000000000"`
+	Plan        string `json:"plan,omitempty" description:"Its published version, or where none is, its draft" example:"pln_01kb0000000000000000000000"`
 	From        string `json:"from,omitempty" description:"RFC 3339, or a date in tz; absent: the start of today"`
 	To          string `json:"to,omitempty" description:"RFC 3339, or a date in tz; absent: now"`
 	Bucket      string `json:"bucket,omitempty" enum:"1m,15m,1h,1d" description:"Absent: 1h"`
