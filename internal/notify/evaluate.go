@@ -203,13 +203,22 @@ func Words(a Alert, r Reading, currency string) string {
 		if a.Dimension == limits.DimensionSpend {
 			return money.Times(n, 1_000_000).Decimal() + " " + currency
 		}
-		return strconv.FormatInt(n, 10)
+		return grouped(n)
 	}
 	what := strings.ReplaceAll(string(a.Dimension), "_", " ")
 	if a.Dimension == limits.DimensionSpend {
 		what = "spend"
 	}
 	return fmt.Sprintf("%s: %s of %s, %s of the %s (alert at %s)", r.Name, figure(r.Value), figure(r.Of), what, a.Window, a.thresholdWords(figure))
+}
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 func (a Alert) thresholdWords(figure func(int64) string) string {
