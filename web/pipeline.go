@@ -34,10 +34,10 @@ type letterPage struct {
 	Payload string
 }
 
-// operators is a page of the operator's own tenant: of every other one it is not
-// there.
-func (p *Pages) operators(needs right, h func(echo.Context, auth.Person, workspace) error) echo.HandlerFunc {
-	return p.page(needs, func(c echo.Context, who auth.Person, w workspace) error {
+// operators is a page for those who keep the books of the operator's own tenant:
+// of every other one it is not there.
+func (p *Pages) operators(h func(echo.Context, auth.Person, workspace) error) echo.HandlerFunc {
+	return p.page(keepBooks, func(c echo.Context, who auth.Person, w workspace) error {
 		if !w.Tenant.Operator {
 			return echo.ErrNotFound
 		}

@@ -25,8 +25,8 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/reconcile", p.page("", p.reconcilePage))
 	p.post(e, "/reconcile/rebuild", p.page(keepBooks, p.rebuildDay))
 	p.get(e, "/search", p.page("", p.search))
-	p.get(e, "/pipeline", p.operators(keepBooks, p.pipelinePage))
-	p.get(e, "/pipeline/letters/:letter", p.operators(keepBooks, p.letterPage))
-	p.post(e, "/pipeline/retire", p.operators(keepBooks, p.retireInstance))
-	p.post(e, "/pipeline/replay", p.operators(keepBooks, p.replayLetter))
+	p.get(e, "/pipeline", p.operators(p.pipelinePage))
+	p.get(e, "/pipeline/letters/:letter", p.operators(p.letterPage))
+	p.post(e, "/pipeline/retire", p.operators(p.retireInstance))
+	p.post(e, "/pipeline/replay", p.operators(p.replayLetter))
 }

@@ -111,13 +111,14 @@ func (p *Pages) saveTenant(c echo.Context, who auth.Person, w workspace) error {
 		if wrong := tenants.CheckName("/tenant", name); len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
-		days, err := 0, error(nil)
+		days := 0
 		if typed := strings.TrimSpace(f.Get("usage_days")); typed != "" {
-			if days, err = strconv.Atoi(typed); err != nil || days == 0 {
+			n, err := strconv.Atoi(typed)
+			if days = n; err != nil || n == 0 {
 				return fault.InvalidFields(fault.Field{Pointer: "/usage_days", Code: "out_of_range", Message: "Type a number of days, 30 to 400, or nothing."})
 			}
 		}
-		_, err = p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name, UsageDays: &days})
+		_, err := p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name, UsageDays: &days})
 		return err
 	})
 }

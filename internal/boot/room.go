@@ -1,7 +1,9 @@
 package boot
 
+import "sync/atomic"
+
 // room is never touched: it takes addresses, and no memory.
-var room []byte
+var room atomic.Pointer[[]byte]
 
 // roomBytes is how much garbage a small process may hold before it collects it.
 const roomBytes = 64 << 20
@@ -13,4 +15,7 @@ const roomBytes = 64 << 20
 // grow without bound where thousands of streams are open.
 //
 // It is for mains, where neither GOGC nor GOMEMLIMIT says what is wanted.
-func MakeRoom() { room = make([]byte, roomBytes) }
+func MakeRoom() {
+	b := make([]byte, roomBytes)
+	room.Store(&b)
+}

@@ -157,7 +157,7 @@ func TestATextInAFileIsCountedAsText(t *testing.T) {
 // as what a quarter of a spend cap buys.
 func TestAGuessFitsIntoASmallAmountOfMoney(t *testing.T) {
 	rates := []usage.Rate{{Class: usage.Input, MicrosPerMillion: 3_000_000}, {Class: usage.Output, MicrosPerMillion: 15_000_000}}
-	cap := func(micros int64) []limits.Limit {
+	daily := func(micros int64) []limits.Limit {
 		return []limits.Limit{limits.Default(limits.Limit{Dimension: limits.DimensionSpend, Window: limits.WindowDay, Amount: micros})}
 	}
 	for micros, want := range map[int64]int64{100: 1, 1000: 16, 10_000: 166, 1_000_000: defaultOutput, 1_000_000_000_000_000: defaultOutput} {
@@ -165,7 +165,7 @@ func TestAGuessFitsIntoASmallAmountOfMoney(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, _ := call.estimate(cap(micros), rates, known{})
+		c, _ := call.estimate(daily(micros), rates, known{})
 		charge, _ := usage.Charge(rates, c)
 		if charge.Sub(money.Times(micros, 1_000_000)).Sign() > 0 || c.Tokens.Output != want {
 			t.Errorf("%d micro-units: %d tokens are reserved for %s pico-units, want %d", micros, c.Tokens.Output, charge, want)

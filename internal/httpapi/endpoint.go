@@ -109,7 +109,7 @@ func bindQuery(c echo.Context, dst any) error {
 		before, after, prefixed := strings.Cut(name, ":")
 		many, foundMany := known[before+":"]
 		switch {
-		case !found && !(prefixed && foundMany):
+		case !found && (!prefixed || !foundMany):
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "unknown_field", Message: "There is no such query parameter."})
 		case len(values) > 1:
 			wrong = append(wrong, fault.Field{Pointer: "?" + name, Code: "duplicate", Message: "This query parameter stands twice."})

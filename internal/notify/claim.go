@@ -44,24 +44,24 @@ func (d *Deliverer) claim(ctx context.Context, x dueDelivery) (p parcel, ok bool
 			old = nil
 		}
 		ok = true
-		p.secrets, err = d.secrets(ctx, tx, x.tenant, x.endpoint, sealed, old)
-		return err
+		p.secrets = d.secrets(ctx, tx, x.tenant, x.endpoint, sealed, old)
+		return nil
 	})
 	return p, ok, err
 }
 
 // secrets opens those that sign, the present one first. None at all is what
 // cannot be opened: the try fails, and is made again later.
-func (d *Deliverer) secrets(ctx context.Context, tx pgx.Tx, tenant, endpoint uuid.UUID, all ...[]byte) (out []keyring.Secret, err error) {
+func (d *Deliverer) secrets(ctx context.Context, tx pgx.Tx, tenant, endpoint uuid.UUID, all ...[]byte) (out []keyring.Secret) {
 	for _, sealed := range all {
 		secret, err := d.tenants.Open(ctx, tx, tenant, endpoint, sealed)
 		if err != nil {
 			d.log.Error("webhook secret cannot be opened", "endpoint", id.Endpoint.Format(endpoint), "error", err.Error())
-			return nil, nil
+			return nil
 		}
 		if !secret.IsZero() {
 			out = append(out, secret)
 		}
 	}
-	return out, nil
+	return out
 }
