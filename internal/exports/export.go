@@ -138,10 +138,10 @@ func (s *Service) Create(ctx context.Context, tenant uuid.UUID, a Asked) (e Expo
 
 func (a Asked) check() (wrong []fault.Field) {
 	if a.Kind != Usage && a.Kind != Requests {
-		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "kind must be usage or requests."})
+		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "Must be usage or requests."})
 	}
 	if a.Format != CSV && a.Format != JSON {
-		wrong = append(wrong, fault.Field{Pointer: "/format", Code: "not_one_of", Message: "format must be csv or json."})
+		wrong = append(wrong, fault.Field{Pointer: "/format", Code: "not_one_of", Message: "Must be csv or json."})
 	}
 	q := usage.Query{From: a.From, To: a.To, Bucket: a.Bucket, GroupBy: a.GroupBy}
 	if a.Kind == Requests {

@@ -64,7 +64,7 @@ func (a Alert) check() error {
 	if a.Kind == AlertUsage {
 		wrong = a.checkUsage()
 	} else if a.Kind != AlertCooling && a.Kind != AlertFailed && a.Kind != AlertUnpriced {
-		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "kind must be one of usage, provider_key_cooling, provider_key_failed, unpriced."})
+		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "Must be one of usage, provider_key_cooling, provider_key_failed, unpriced."})
 	} else if a.Scope != "" || a.Dimension != "" || a.Window != "" || a.Percent != 0 || a.Amount != 0 {
 		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_for_this_kind", Message: "Alerts of this kind have no threshold, dimension, window or scope."})
 	}

@@ -102,6 +102,8 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return weir.Want(t, 201, "POST", "/api/v1/alerts", w.ManagementKey, `{"dimension": "tokens", "window": "day", "threshold": {"percent": 80}, "channels": ["webhook"]}`).Text("id")
 	case strings.HasPrefix(path, "/api/v1/webhook-messages/"):
 		return told(t, w)
+	case strings.HasPrefix(path, "/api/v1/exports/"):
+		return export(t, w)
 	case strings.HasPrefix(path, "/api/v1/requests/"):
 		return requestOf(t, w)
 	}
@@ -116,6 +118,21 @@ func webhook(t *testing.T, w stack.World) string {
 	far := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(far.Close)
 	return weir.Want(t, 201, "POST", "/api/v1/webhook-endpoints", w.ManagementKey, fmt.Sprintf(`{"url": %q, "types": ["export.finished"]}`, far.URL)).Text("id")
+}
+
+// export is a file that is ready, and of which everybody was told.
+func export(t *testing.T, w stack.World) string {
+	t.Helper()
+	file := weir.Want(t, 202, "POST", "/api/v1/exports", w.ManagementKey, `{"kind": "usage", "format": "csv", "from": "2026-11-01"}`).Text("id")
+	stack.Eventually(t, 20*time.Second, func() string {
+		a := weir.Want(t, 200, "GET", "/api/v1/exports/"+file, w.ManagementKey, nil)
+		waiting := stack.Value[int64](t, weir, `select count(*) from webhook_deliveries where tenant_id = $1 and state = 'waiting'`, tenantUUID(t, w))
+		if a.Text("status") != "ready" || waiting > 0 {
+			return fmt.Sprintf("%d messages wait: %s", waiting, a)
+		}
+		return ""
+	})
+	return file
 }
 
 // told is a message that its endpoint has taken.
@@ -157,14 +174,21 @@ func ofItem(t *testing.T, a stack.Answer) stack.Answer {
 	t.Helper()
 	var batch struct {
 		Results []struct {
-			Status int             `json:"status"`
+			Status json.RawMessage `json:"status"` // of HTTP, or a word
 			Error  json.RawMessage `json:"error"`
 		} `json:"results"`
 	}
 	if a.Status != 200 || json.Unmarshal(a.Body, &batch) != nil || len(batch.Results) != 1 {
 		return a
 	}
-	item := stack.Answer{Status: batch.Results[0].Status, Header: a.Header.Clone(), Body: batch.Results[0].Error}
+	item := stack.Answer{Status: a.Status, Header: a.Header.Clone(), Body: batch.Results[0].Error}
+	if json.Unmarshal(batch.Results[0].Status, &item.Status) != nil && len(item.Body) > 0 {
+		var problem struct{ Status int }
+		if err := json.Unmarshal(item.Body, &problem); err != nil {
+			t.Errorf("%v: %s", err, a)
+		}
+		item.Status = problem.Status
+	}
 	if item.Status >= 400 {
 		item.Header.Set("Content-Type", "application/problem+json")
 		item.Header.Set("X-Request-Id", item.Text("request_id"))
@@ -190,7 +214,7 @@ var snake = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // idMember is a member that names a thing: a text that is no id answers as one
 // that does not exist, without saying which of the two.
-var idMember = regexp.MustCompile(`^(/\w+/0)?/(customer|plan|pool|provider_key|api_key|subscription|id)$`)
+var idMember = regexp.MustCompile(`^(/\w+/0)?/(customer|plan|plan_version|pool|provider_key|api_key|subscription|id)$`)
 
 func refusedByName(t *testing.T, a stack.Answer, m mutant) {
 	t.Helper()

@@ -143,7 +143,7 @@ func TestAnotherTenantsCursorIsNoCursor(t *testing.T) {
 // idOf is the world's own thing of a kind, as queries and bodies name it.
 func idOf(w stack.World, name string) (string, bool) {
 	known := map[string]string{
-		"customer": w.Customer, "plan": w.Plan, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription, "endpoint": w.Webhook,
+		"customer": w.Customer, "plan": w.Plan, "plan_version": w.Version, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription, "endpoint": w.Webhook,
 	}
 	return known[name], known[name] != ""
 }
@@ -169,6 +169,9 @@ func (s spec) bodyWithIDs(t *testing.T, o operation, w stack.World) (body func(n
 	return func(name, value string) string {
 		changed := maps.Clone(members)
 		changed[name] = value
+		if name == "plan_version" { // stands for the plan
+			delete(changed, "plan")
+		}
 		return render(changed, "", edit{at: "none"})
 	}, names
 }
