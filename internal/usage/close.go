@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"weir/internal/fault"
 	"weir/internal/limits"
 )
 
@@ -86,10 +87,15 @@ func (o *OpenAdmission) ask(ctx context.Context, shared *limits.Redis) bool {
 		if o.moving(f.Reservation) {
 			ended = o.moved.ended()
 		}
-		d, err := shared.Move(ctx, limits.Next{Tenant: o.Event.Tenant, ID: o.Event.ID, Attempt: f.Reservation.Moves, Ended: ended})
-		if err == nil {
-			f.Reservation = d.Reservation
+		next := limits.Next{Tenant: o.Event.Tenant, ID: o.Event.ID, Attempt: f.Reservation.Moves, Ended: ended}
+		d, err := shared.Move(ctx, next)
+		for tries := 1; fault.Is(err, fault.Unavailable) && tries < 10; tries++ {
+			d, err = shared.Move(ctx, next)
 		}
+		if err != nil {
+			return false
+		}
+		f.Reservation = d.Reservation
 	}
 	o.Reservation, o.moved = f.Reservation, nil // the engine's word counts, also of a call that ran out meanwhile
 	return true
