@@ -51,7 +51,7 @@ func (p *Pages) readUsage(ctx context.Context, w workspace, q url.Values) (usage
 	if u.Tags, err = p.reports.TagNames(ctx, w.Tenant.ID, u.Span.From, u.Span.To); err != nil {
 		return u, err
 	}
-	query := usage.Query{From: u.Span.From, To: u.Span.To, Bucket: u.Span.Bucket, GroupBy: u.By, Filter: u.Filters.Filter, Zone: w.Now.Location()}
+	query := usage.Query{From: u.Span.From, To: u.Span.To, Bucket: u.Span.Bucket, GroupBy: u.By, Filter: u.Filters.Filter, Zone: w.Now.Location(), Days: w.Tenant.Zones}
 	u.Report, err = p.reports.Report(ctx, w.Tenant.ID, query)
 	if fault.Is(err, fault.Invalid) {
 		u.Failed = fault.Of(err).Fields[0].Message

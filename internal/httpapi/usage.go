@@ -101,7 +101,7 @@ func (s *Server) usageQuery(r *request, q usageQuery) (usage.Query, error) {
 	}
 	from := moment(q.From, "?from", today, zone, &wrong)
 	to := moment(q.To, "?to", now, zone, &wrong)
-	out := usage.Query{From: from, To: to, Bucket: usage.Bucket(q.Bucket), GroupBy: usage.GroupBy(q.GroupBy), Zone: zone}
+	out := usage.Query{From: from, To: to, Bucket: usage.Bucket(q.Bucket), GroupBy: usage.GroupBy(q.GroupBy), Zone: zone, Days: r.caller.Tenant.Zones}
 	if q.Bucket == "" {
 		out.Bucket = usage.Day
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"weir/internal/limits"
 )
 
 // cell is what the database sums up: one bucket, group and pair of currencies.
@@ -43,14 +45,32 @@ const cellSums = `
 // outcomeIs keeps an outcome, or every refusal.
 const outcomeIs = `($9 = '' or outcome = $9 or $9 = 'refused' and starts_with(outcome, 'refused_'))`
 
-// readCells sums the rollups. Quarters of an hour serve every bucket but the
-// minute: the offsets of all zones are multiples of them, and no other bucket
-// would be right in a zone that is not the one it was summed in.
-func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, starts []time.Time, end time.Time) ([]cell, error) {
-	table := "usage_quarter"
-	if q.Bucket == Minute {
-		table = "usage_minute"
+// table is the coarsest rollup that has the buckets. Quarters of an hour serve
+// every bucket but the minute: the offsets of all zones are multiples of them.
+// Days are right only where each bucket is a civil day of the tenant as it was
+// counted when its calls were admitted, which is known for as long as changes of
+// zone are remembered.
+func (q Query) table(starts []time.Time, end, now time.Time) string {
+	switch {
+	case q.Bucket == Minute:
+		return "usage_minute"
+	case q.Bucket != Day || q.Days.Zone == "" || starts[0].Before(now.Add(-limits.ZoneMemory+2*day)):
+		return "usage_quarter"
 	}
+	for i, start := range starts {
+		next := end
+		if i+1 < len(starts) {
+			next = starts[i+1]
+		}
+		if s, e, _ := q.Days.Day(start); !s.Equal(start) || !e.Equal(next) {
+			return "usage_quarter"
+		}
+	}
+	return "usage_day"
+}
+
+// readCells sums a rollup.
+func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, table string, starts []time.Time, end time.Time) ([]cell, error) {
 	by, f := groupColumns[q.GroupBy], q.Filter
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
 		select width_bucket(bucket, $4::timestamptz[]) - 1, %s, %s, false, currency, cost_currency, %s

@@ -78,6 +78,7 @@ type Query struct {
 	GroupBy  GroupBy
 	Filter   Filter
 	Zone     *time.Location // nil: UTC
+	Days     limits.Zones   // of the tenant's civil days; where the buckets are these, their sums are read; zero: they are not known
 }
 
 // Report is the answer: for every bucket, in order, one row of each group that
@@ -149,7 +150,7 @@ func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report
 		if q.labelled() {
 			cells, err = readLabelled(ctx, tx, tenant, q, starts, end)
 		} else {
-			cells, err = readCells(ctx, tx, tenant, q, starts, end)
+			cells, err = readCells(ctx, tx, tenant, q, q.table(starts, end, r.now()), starts, end)
 		}
 		return err
 	})

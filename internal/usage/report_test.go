@@ -223,3 +223,39 @@ func TestReportSaysUpToWhenItIsComplete(t *testing.T) {
 		t.Fatalf("the books are %v old", got)
 	}
 }
+
+// TestDaysAreTheSameFromEveryRollup: a report by day reads the sums of civil days
+// where its buckets are these, and says the same as from quarters of an hour; in a
+// zone of its own, across a change of clocks, and where the tenant changed zone.
+func TestDaysAreTheSameFromEveryRollup(t *testing.T) {
+	t.Parallel()
+	b, s, r, now := newBooks(t), newSource(), random(t), time.Now()
+	changed := limits.DayStart(now.Add(-10*day), time.UTC)
+	for _, days := range []limits.Zones{
+		{Zone: "Europe/Berlin"}, {Zone: "America/Santiago"}, {Zone: "Asia/Kathmandu"},
+		{Zone: "Asia/Tokyo", Past: []limits.PastZone{{Zone: "America/New_York", UntilMS: changed.UnixMilli()}}},
+	} {
+		tenant := id.New()
+		var events []Event
+		for range 300 {
+			at := now.Add(-time.Duration(r.Int64N(int64(60 * day))))
+			e := callOf(tenant, at, time.UTC, r.Int64N(1000))
+			e.LocalDay, _, _ = days.Day(e.StartedAt)
+			e.Charges = nil
+			events = append(events, e)
+		}
+		b.ingest(s.run(t, events...))
+		for _, name := range []string{days.Zone, "UTC", "Pacific/Chatham"} {
+			q := Query{From: now.Add(-50 * day), To: now, Bucket: Day, GroupBy: ByModel, Zone: zone(t, name)}
+			from := b.report(tenant, q)
+			q.Days = days
+			starts, end := buckets(q.From, q.To, q.Bucket, q.Zone)
+			if table := q.table(starts, end, now); (table == "usage_day") != (name == days.Zone && days.Past == nil) {
+				t.Errorf("%+v by days of %s reads %s", days, name, table)
+			}
+			if diff := cmp.Diff(from.Rows, b.report(tenant, q).Rows, exactMoney); diff != "" {
+				t.Errorf("%+v by days of %s: %s", days, name, diff)
+			}
+		}
+	}
+}
