@@ -26,5 +26,5 @@ func (p *Pages) askAgain(c echo.Context, w workspace, ask ui.Confirm, f form) er
 // dayQuery asks for the tenant's day so far.
 func dayQuery(w workspace, by usage.GroupBy, f usage.Filter) usage.Query {
 	from, to, zone := w.Tenant.Zones.Day(w.Now)
-	return usage.Query{From: from, To: to, Bucket: usage.Day, Zone: zone, Days: w.Tenant.Zones, GroupBy: by, Filter: f}
+	return usage.Query{From: from, To: to, Bucket: usage.Day, Zone: zone, GroupBy: by, Filter: f}
 }
