@@ -232,7 +232,9 @@ func TestDaysAreTheSameFromEveryRollup(t *testing.T) {
 	b, s, r, now := newBooks(t), newSource(), random(t), time.Now()
 	changed := limits.DayStart(now.Add(-10*day), time.UTC)
 	for _, days := range []limits.Zones{
-		{Zone: "Europe/Berlin"}, {Zone: "America/Santiago"}, {Zone: "Asia/Kathmandu"},
+		{Zone: "Europe/Berlin"},
+		{Zone: "America/Santiago"},
+		{Zone: "Asia/Kathmandu"},
 		{Zone: "Asia/Tokyo", Past: []limits.PastZone{{Zone: "America/New_York", UntilMS: changed.UnixMilli()}}},
 	} {
 		tenant := id.New()
