@@ -164,6 +164,26 @@ func (v reconcilePage) title() string {
 	return date + ": " + ui.Of(int64(len(v.Books.Differences)), "row differs", "rows differ") + " from the calls."
 }
 
+// vessels are the books by how their tokens stand to those of the calls.
+func (v reconcilePage) vessels() []ui.Vessel {
+	low := func(s usage.Sums) ui.Vessel {
+		gap := s.Tokens.Total() - v.Books.Events.Tokens.Total()
+		if gap == 0 {
+			return ui.Vessel{}
+		}
+		return ui.Vessel{Low: true, Words: signed(gap)}
+	}
+	return []ui.Vessel{{}, low(v.Books.Quarters), low(v.Books.Days)}
+}
+
+// levelWords say what the vessels show.
+func (v reconcilePage) levelWords() string {
+	if q, d := v.Books.Quarters.Tokens.Total(), v.Books.Days.Tokens.Total(); q != v.Books.Events.Tokens.Total() || d != q {
+		return "The books stand at different levels: " + ui.Count(v.Books.Events.Tokens.Total()) + " tokens by calls, " + ui.Count(q) + " by quarters of an hour, " + ui.Count(d) + " by day"
+	}
+	return "All three books stand at the same level: " + ui.Count(v.Books.Days.Tokens.Total()) + " tokens"
+}
+
 // rows are the figures of the day in each book.
 func (v reconcilePage) rows() []bookRow {
 	e, q, d := v.Books.Events, v.Books.Quarters, v.Books.Days

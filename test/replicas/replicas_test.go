@@ -61,12 +61,14 @@ func TestTwoProcessesAdmitExactlyWhatThereIsRoomFor(t *testing.T) {
 // within is how soon what one process is told counts in the other.
 const within = time.Second
 
-// busy is what a machine whose cores are all taken may need to ask and to answer.
-const busy = 2 * time.Second
-
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	stack.Eventually(t, within+busy, func() string {
+	awaitFor(t, within, what, holds)
+}
+
+func awaitFor(t *testing.T, patience time.Duration, what string, holds func() bool) {
+	t.Helper()
+	stack.Eventually(t, patience, func() string {
 		if holds() {
 			return ""
 		}

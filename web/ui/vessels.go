@@ -38,7 +38,7 @@ func vesselBoxes(list []Vessel) (out []vesselBox) {
 	return out
 }
 
-// vesselEdges are the pipes between neighbours.
+// vesselPipes are the pipes between neighbours.
 func vesselPipes(boxes []vesselBox) (out [][2]string) {
 	for i := 1; i < len(boxes); i++ {
 		out = append(out, [2]string{boxes[i-1].Right, boxes[i].X})
