@@ -218,6 +218,30 @@ func TestBothEndsFindAServerThatComesAndGoes(t *testing.T) {
 	}
 }
 
+// TestAServerThatNeverAnswersHoldsNobody: what was asked of a server that went
+// away in that moment is asked again, also by callers who would wait for longer.
+func TestAServerThatNeverAnswersHoldsNobody(t *testing.T) {
+	t.Parallel()
+	c := queuetest.NewMute(t).Connect()
+	eventually(t, "it is connected", c.Connected)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	asked := map[string]func() error{
+		"publish": func() error { return c.Publish(ctx, message(1)) },
+		"stream":  func() error { return c.EnsureStream(ctx) },
+		"waiting": func() error { _, err := c.Waiting(ctx, queue.Subject(1)); return err },
+	}
+	var all sync.WaitGroup
+	for name, ask := range asked {
+		all.Go(func() {
+			if err := ask(); !fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+				t.Errorf("%s: %v, after the minute: %v", name, err, ctx.Err())
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestConnectionThatCanNeverWorkIsAnErrorWithoutItsPassword(t *testing.T) {
 	t.Parallel()
 	_, err := queue.Connect(queue.Options{URL: "nats://ann:pass word@[::1", Name: "test"})

@@ -20,6 +20,11 @@ const (
 	maxMessage      = 1 << 20
 	leastBytes      = 64 << 20
 	duplicateWindow = 2 * time.Minute
+
+	// answerTime is how long an answer is waited for, whatever the caller's ctx
+	// says: what was asked of a server that went away in that moment is answered
+	// by nobody, and the one that comes after it knows nothing of it.
+	answerTime = 5 * time.Second
 )
 
 // What the server answers when a stream may grow beyond its disk or its account.
@@ -39,6 +44,8 @@ func Subject(shard int) string { return fmt.Sprintf("usage.v1.%d", shard) }
 // messages) means that workers are behind and nothing else. History is kept by
 // the instances and by Postgres, not here.
 func (c *Conn) EnsureStream(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	want := jetstream.StreamConfig{
 		Name:       stream,
 		Subjects:   []string{subjects},
@@ -97,6 +104,8 @@ func differs(is, want jetstream.StreamConfig) bool {
 // Waiting is how many messages of a subject no worker has finished; 0 when the
 // stream does not exist.
 func (c *Conn) Waiting(ctx context.Context, subject string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	s, err := c.js.Stream(ctx, stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"weir/internal/queue"
 )
@@ -42,6 +43,33 @@ func NewStopped(t testing.TB) *Server {
 	port := freePort(t)
 	s := &Server{t: t, dir: filepath.Join(t.TempDir(), "nats"), port: port, Disk: 8 << 30, URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	t.Cleanup(s.Stop)
+	return s
+}
+
+// NewMute is a server that takes every question and answers none, as one does
+// that goes away just then.
+func NewMute(t testing.TB) *Server {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	s := &Server{t: t, srv: srv, URL: srv.ClientURL()}
+	t.Cleanup(s.Stop)
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	for _, subject := range []string{"$JS.API.>", "usage.v1.*"} {
+		if _, err := nc.Subscribe(subject, func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
