@@ -7,6 +7,7 @@
 package money
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strings"
@@ -67,6 +68,21 @@ func (p Pico) AddTo(sum *big.Int) { sum.Add(sum, p.read()) }
 
 // Sub is p − q.
 func (p Pico) Sub(q Pico) Pico { return Pico{new(big.Int).Sub(p.read(), q.read())} }
+
+// Minor is p in the currency's minor units, rounded half away from zero. It is
+// what an invoice's line says: round once, there, and add up what was rounded. A
+// sum beyond 64 bits is an error.
+func (p Pico) Minor(currency string) (int64, error) {
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(12-Decimals(currency))), nil)
+	n, rest := new(big.Int).QuoRem(p.read(), unit, new(big.Int))
+	if rest.Abs(rest).Lsh(rest, 1).Cmp(unit) >= 0 {
+		n.Add(n, big.NewInt(int64(p.Sign())))
+	}
+	if !n.IsInt64() {
+		return 0, errors.New("money: the amount is larger than 64 bits of minor units")
+	}
+	return n.Int64(), nil
+}
 
 // IsZero tells whether p is 0.
 func (p Pico) IsZero() bool { return p.n == nil || p.n.Sign() == 0 }

@@ -142,7 +142,7 @@ func (e *Evaluator) fire(ctx context.Context, tx pgx.Tx, b books, a Alert, r Rea
 	for _, address := range to {
 		words := Words(a, r, b.tenant.Currency)
 		text := fmt.Sprintf("%s.\n\nSince %s. This alert tells once in that period.\n\n%s/alerts\n", words, r.Period.UTC().Format("2 January 2006 15:04 UTC"), e.publicURL)
-		if err := e.oweMail(ctx, tx, b.tenant.ID, Mail{To: address, Subject: shorten(words), Text: text}); err != nil {
+		if err := e.OweMail(ctx, tx, b.tenant.ID, Mail{To: address, Subject: shorten(words), Text: text}); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,9 @@ import (
 
 const mailsAtOnce = 32
 
-// oweMail writes a mail down in the transaction that is its reason. It is sent
+// OweMail writes a mail down in the transaction that is its reason. It is sent
 // by a Deliverer, by the schedule of messages.
-func (s *Service) oweMail(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m Mail) error {
+func (s *Service) OweMail(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m Mail) error {
 	_, err := tx.Exec(ctx, `
 		insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at)
 		values ($1, $2, $3, $4, $5, 'waiting', $6, $6)`, tenant, id.New(), m.To, m.Subject, m.Text, s.instant())

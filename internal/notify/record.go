@@ -109,7 +109,7 @@ func (d *Deliverer) switchedOff(ctx context.Context, tx pgx.Tx, tenant, endpoint
 		return err
 	}
 	for _, to := range people {
-		err := d.oweMail(ctx, tx, tenant, Mail{
+		err := d.OweMail(ctx, tx, tenant, Mail{
 			To: to, Subject: "A webhook endpoint was switched off",
 			Text: fmt.Sprintf("The webhook endpoint\n\n  %s\n\nwas switched off: %s.\n\nWhat happens meanwhile is held. Switch the endpoint on again on the page Webhooks, and replay from there.\n", address, said),
 		})
