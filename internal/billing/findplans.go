@@ -16,7 +16,7 @@ func (s *Service) FindPlans(ctx context.Context, tenant uuid.UUID, text string, 
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			select plan_id, name, created_at from plans
-			where tenant_id = $1 and removed_at is null and (name ilike $2 or plan_id = $3)
+			where tenant_id = $1 and removed_at is null and quote_id is null and (name ilike $2 or plan_id = $3)
 			order by plan_id desc limit $4`, tenant, tenants.Containing(text), exact, limit)
 		if err != nil {
 			return err

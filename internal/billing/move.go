@@ -30,7 +30,7 @@ func (s *Service) Move(ctx context.Context, tenant, customer, plan uuid.UUID) (S
 			return err
 		}
 		if p.Version.Status != Published {
-			return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+			return notPublished()
 		}
 		if sub, err = lockSubscription(ctx, tx, tenant, customer); err != nil {
 			return err

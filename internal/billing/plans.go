@@ -148,6 +148,17 @@ func (s *Service) Publish(ctx context.Context, tenant, plan uuid.UUID) (Plan, er
 }
 
 func (s *Service) publish(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID, v Version) error {
+	if err := s.release(ctx, tx, tenant, plan, v.ID); err != nil {
+		return err
+	}
+	if err := tellPublished(ctx, tx, tenant, plan, v); err != nil {
+		return err
+	}
+	return tenants.Audit(ctx, tx, tenant, "plan_version.published", id.PlanVersion.Format(v.ID), map[string]int{"number": v.Number})
+}
+
+// release makes a draft the plan's published version, and retires the one before.
+func (s *Service) release(ctx context.Context, tx pgx.Tx, tenant, plan, version uuid.UUID) error {
 	_, err := tx.Exec(ctx, `
 		update plan_versions set status = 'retired'
 		where tenant_id = $1 and plan_id = $2 and status = 'published'`, tenant, plan)
@@ -156,14 +167,8 @@ func (s *Service) publish(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID
 	}
 	_, err = tx.Exec(ctx, `
 		update plan_versions set status = 'published', published_at = $3
-		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, s.stamp())
-	if err != nil {
-		return err
-	}
-	if err := tellPublished(ctx, tx, tenant, plan, v); err != nil {
-		return err
-	}
-	return tenants.Audit(ctx, tx, tenant, "plan_version.published", id.PlanVersion.Format(v.ID), map[string]int{"number": v.Number})
+		where tenant_id = $1 and plan_version_id = $2`, tenant, version, s.stamp())
+	return err
 }
 
 // Plan reads one plan with its current version.
@@ -183,7 +188,7 @@ func (s *Service) Plans(ctx context.Context, tenant, after uuid.UUID, limit int)
 		list = nil // a transaction may run again
 		rows, err := tx.Query(ctx, `
 			select plan_id from plans
-			where tenant_id = $1 and removed_at is null and plan_id < $2
+			where tenant_id = $1 and removed_at is null and quote_id is null and plan_id < $2
 			order by plan_id desc limit $3`, tenant, tenants.After(after), limit+1)
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/message"
 	"weir/internal/tenants"
@@ -51,7 +50,7 @@ func (s *Service) subscribe(ctx context.Context, tx pgx.Tx, tenant, customer, pl
 		return sub, err
 	}
 	if p.Version.Status != Published {
-		return sub, fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+		return sub, notPublished()
 	}
 	if sub, err = s.insertSubscription(ctx, tx, t, customer, p); err != nil {
 		return sub, err

@@ -43,6 +43,7 @@ const (
 	Endpoint     Kind = "whk"
 	Message      Kind = "msg"
 	Alert        Kind = "alr"
+	Quote        Kind = "quo"
 )
 
 // New returns a fresh UUIDv7. It panics only when the system has no randomness.

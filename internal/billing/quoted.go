@@ -1,0 +1,125 @@
+package billing
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
+	"weir/internal/id"
+	"weir/internal/message"
+	"weir/internal/tenants"
+)
+
+// QuotedTx makes n the draft of the plan that one quote alone offers, and makes
+// that plan under the name where the quote has none yet. It is in no list of
+// plans. Publish it with PublishQuotedTx when the quote is sent.
+func (s *Service) QuotedTx(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, name string, n NewVersion) (Version, error) {
+	var v Version
+	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	if err != nil {
+		return v, err
+	}
+	n, fee, currency, wrong := n.checked(t.Currency)
+	if len(wrong) > 0 {
+		return v, fault.InvalidFields(wrong...)
+	}
+	plan, err := s.quotedPlan(ctx, tx, tenant, quote, name)
+	if err != nil {
+		return v, err
+	}
+	v, err = newestVersion(ctx, tx, tenant, plan)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		v = Version{Number: 1}
+	case err != nil:
+		return v, err
+	case v.Status != Draft:
+		v = Version{Number: v.Number + 1}
+	}
+	v.BaseFee, v.Currency, v.Prices = fee, currency, nil
+	return v, conflict(s.writeDraft(ctx, tx, tenant, plan, &v, n))
+}
+
+func (s *Service) quotedPlan(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, name string) (plan uuid.UUID, err error) {
+	err = tx.QueryRow(ctx, `
+		select plan_id from plans where tenant_id = $1 and quote_id = $2`, tenant, quote).Scan(&plan)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return plan, err
+	}
+	plan = id.New()
+	_, err = tx.Exec(ctx, `
+		insert into plans (tenant_id, plan_id, name, quote_id, created_at)
+		values ($1, $2, $3, $4, $5)`, tenant, plan, name, quote, s.stamp())
+	return plan, err
+}
+
+// PublishQuotedTx freezes the version that a quote offers of its own, and
+// retires the one that it offered before. Of a plan of the list nothing is
+// changed; there, a version that is a draft is a Conflict.
+func (s *Service) PublishQuotedTx(ctx context.Context, tx pgx.Tx, tenant, version uuid.UUID) error {
+	var plan uuid.UUID
+	var quoted bool
+	var status VersionStatus
+	err := tx.QueryRow(ctx, `
+		select p.plan_id, p.quote_id is not null, v.status
+		from plan_versions v
+		join plans p on p.tenant_id = v.tenant_id and p.plan_id = v.plan_id
+		where v.tenant_id = $1 and v.plan_version_id = $2`, tenant, version).Scan(&plan, &quoted, &status)
+	switch {
+	case err != nil:
+		return err
+	case status != Draft:
+		return nil
+	case !quoted:
+		return notPublished()
+	}
+	return s.release(ctx, tx, tenant, plan, version)
+}
+
+// SubscribeVersionTx puts a customer on a plan version, from now: one that is on
+// a plan already moves, at once. The version that it is on already is left as it
+// is. A draft is a Conflict.
+func (s *Service) SubscribeVersionTx(ctx context.Context, tx pgx.Tx, tenant, customer, version uuid.UUID) (Subscription, error) {
+	var sub Subscription
+	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	if err != nil {
+		return sub, err
+	}
+	c, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+	if err != nil {
+		return sub, err
+	}
+	terms, err := readTerms(ctx, tx, tenant, version)
+	if err != nil {
+		return sub, err
+	}
+	if terms.Version.Status == Draft {
+		return sub, notPublished()
+	}
+	p := Plan{ID: terms.PlanID, Name: terms.Plan, Version: terms.Version}
+	sub, err = lockSubscription(ctx, tx, tenant, customer)
+	action, told := "subscription.changed", message.SubscriptionChanged
+	switch {
+	case err == nil && sub.PlanVersion == version:
+		return sub, nil
+	case err == nil:
+		err = s.move(ctx, tx, tenant, &sub, p)
+	case fault.Of(err).Code == "no_active_subscription":
+		action, told = "subscription.created", message.SubscriptionCreated
+		sub, err = s.insertSubscription(ctx, tx, t, customer, p)
+	}
+	if err != nil {
+		return sub, conflict(err)
+	}
+	if err := tellSubscription(ctx, tx, tenant, told, sub.ID, customer, p); err != nil {
+		return sub, err
+	}
+	return sub, tenants.Audit(ctx, tx, tenant, action, id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name, "plan_version": id.PlanVersion.Format(version)})
+}
+
+func notPublished() error {
+	return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+}
