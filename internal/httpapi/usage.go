@@ -58,8 +58,30 @@ type usageSums struct {
 	Units             int64        `json:"units,omitempty"`
 	Cost              money.Amount `json:"cost" description:"What the customers pay, exact"`
 
+	Latency *latencyJSON `json:"latency,omitempty" description:"How long calls took, from their admission to their end; absent where none was measured"`
+
 	ProviderCost     *[]money.Amount `json:"provider_cost,omitempty" description:"What the providers charge, exact, by currency; with the scope money:read"`
 	UnpricedRequests *int64          `json:"unpriced_requests,omitempty" description:"Requests whose price at the provider is not known, and which are not in provider_cost; with the scope money:read"`
+}
+
+// latencyJSON is estimated from a histogram; usage.Latency states how well.
+type latencyJSON struct {
+	Measured int64 `json:"measured" description:"Of how many calls: those that reached a provider, whatever became of them, but not expired ones, nor imports that state no duration"`
+	P50      int64 `json:"p50_ms" description:"Half of them took at most about so long: from 10 ms to 630 s at most an eighth off, else the end that it lies beyond"`
+	P95      int64 `json:"p95_ms"`
+	P99      int64 `json:"p99_ms"`
+}
+
+func latencyFrom(l usage.Latency) *latencyJSON {
+	n := l.Measured()
+	if n == 0 {
+		return nil
+	}
+	ms := func(p int) int64 {
+		took, _ := l.Percentile(p)
+		return took.Milliseconds()
+	}
+	return &latencyJSON{Measured: n, P50: ms(50), P95: ms(95), P99: ms(99)}
 }
 
 func reportUsage(s *Server, r *request, q usageQuery, _ none) (usageJSON, error) {
@@ -186,7 +208,7 @@ const moneyScope = "money:read"
 func sumsOf(s usage.Sums, currency string, costs bool) usageSums {
 	out := usageSums{
 		Requests: s.Requests, Refused: s.Refused, Errors: s.Errors, Units: s.Units, InputTokens: s.Tokens.Input, CachedInputTokens: s.Tokens.CachedInput,
-		CacheWriteTokens: s.Tokens.CacheWrite, OutputTokens: s.Tokens.Output, ReasoningTokens: s.Tokens.Reasoning, Cost: money.Pico{}.Amount(currency),
+		CacheWriteTokens: s.Tokens.CacheWrite, OutputTokens: s.Tokens.Output, ReasoningTokens: s.Tokens.Reasoning, Cost: money.Pico{}.Amount(currency), Latency: latencyFrom(s.Latency),
 	}
 	for _, m := range s.Charges {
 		if m.Currency == currency {

@@ -40,7 +40,7 @@ const cellSums = `
 		coalesce(sum(requests) filter (where outcome in ('client_error', 'provider_error', 'provider_limited')), 0)::bigint,
 		coalesce(sum(requests) filter (where coalesce(cost_currency, '') = '' and not test and outcome in ('ok', 'aborted', 'expired')), 0)::bigint,
 		sum(input_tokens)::bigint, sum(cached_input_tokens)::bigint, sum(cache_write_tokens)::bigint,
-		sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(units)::bigint, sum(charge_pico)::text, coalesce(sum(cost_pico), 0)::text`
+		sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(units)::bigint, sum(charge_pico)::text, coalesce(sum(cost_pico), 0)::text, sum(latency)::text`
 
 // outcomeIs keeps an outcome, or every refusal.
 const outcomeIs = `($9 = '' or outcome = $9 or $9 = 'refused' and starts_with(outcome, 'refused_'))`
@@ -89,14 +89,15 @@ func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, table 
 
 func scanCell(row pgx.CollectableRow) (cell, error) {
 	var c cell
-	var charge, cost string
+	var charge, cost, latency string
 	err := row.Scan(&c.bucket, &c.group.ID, &c.group.Name, &c.group.Rest, &c.charge.Currency, &c.cost.Currency,
 		&c.Requests, &c.Refused, &c.Errors, &c.Unpriced, &c.Tokens.Input, &c.Tokens.CachedInput, &c.Tokens.CacheWrite,
-		&c.Tokens.Output, &c.Tokens.Reasoning, &c.Units, &charge, &cost)
+		&c.Tokens.Output, &c.Tokens.Reasoning, &c.Units, &charge, &cost, &latency)
 	if err != nil {
 		return c, err
 	}
-	return c, errors.Join(c.charge.Amount.UnmarshalText([]byte(charge)), c.cost.Amount.UnmarshalText([]byte(cost)))
+	c.Latency, err = readLatency(latency)
+	return c, errors.Join(err, c.charge.Amount.UnmarshalText([]byte(charge)), c.cost.Amount.UnmarshalText([]byte(cost)))
 }
 
 // complete is up to when the books are complete: the least of what the instances

@@ -36,7 +36,7 @@ func (r *Reports) DayBooks(ctx context.Context, tenant uuid.UUID, from, to time.
 		if b.AsOf, _, err = complete(ctx, tx, now); err != nil {
 			return err
 		}
-		events := fmt.Sprintf(`(select *, local_day as bucket from usage_events where day_utc between '%s'::date - 1 and '%s'::date + 3) e`, from.UTC().Format(time.DateOnly), to.UTC().Format(time.DateOnly))
+		events := fmt.Sprintf(`(select *, local_day as bucket, `+latencyOf+` as latency from usage_events where day_utc between '%s'::date - 1 and '%s'::date + 3) e`, from.UTC().Format(time.DateOnly), to.UTC().Format(time.DateOnly))
 		for _, book := range []struct {
 			sums *Sums
 			of   string

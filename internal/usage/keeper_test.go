@@ -39,7 +39,7 @@ func TestBooksThatAreSummedAgainAreWhatTheyWere(t *testing.T) {
 	some := func(n int) (events []Event) {
 		for range n {
 			e := call(tenants[0], now.Add(-time.Duration(r.Int64N(int64(20*time.Hour)))))
-			e.ModelAsked = fmt.Sprint("m", r.IntN(3))
+			e.ModelAsked, e.EndedAt = fmt.Sprint("m", r.IntN(3)), e.StartedAt.Add(anyDuration(r))
 			events = append(events, e)
 		}
 		return events
@@ -47,7 +47,7 @@ func TestBooksThatAreSummedAgainAreWhatTheyWere(t *testing.T) {
 	b.ingest(s.run(t, some(200)...))
 	b.ingest(newSource().run(t, call(tenants[1], now)))
 	before := query[string](t, b.Worker, wholeBooks)
-	execute(t, b.Worker, `update usage_quarter set requests = requests + 1, charge_pico = 0 where tenant_id = $1`, tenants[0])
+	execute(t, b.Worker, `update usage_quarter set requests = requests + 1, charge_pico = 0, latency = latency + 1 where tenant_id = $1`, tenants[0])
 	execute(t, b.Worker, `delete from usage_day where tenant_id = $1`, tenants[0])
 	execute(t, b.Worker, `update cap_totals set used = used * 2 where tenant_id = $1`, tenants[0])
 	execute(t, b.Worker, `insert into usage_minute select tenant_id, bucket, customer_id, counter_id, provider_key_id, 'nobody', model_served, outcome, test, currency, cost_currency,

@@ -45,7 +45,7 @@ func readLabelled(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, sta
 			select width_bucket(started_at, $4::timestamptz[]) - 1 as bucket, %s as id, %s as name, currency, coalesce(cost_currency, '') as cost_currency, outcome, test,
 			       sum(requests) as requests, sum(refused) as refused, sum(input_tokens) as input_tokens, sum(cached_input_tokens) as cached_input_tokens,
 			       sum(cache_write_tokens) as cache_write_tokens, sum(output_tokens) as output_tokens, sum(reasoning_tokens) as reasoning_tokens,
-			       sum(units) as units, sum(charge_pico) as charge_pico, sum(cost_pico) as cost_pico
+			       sum(units) as units, sum(charge_pico) as charge_pico, sum(cost_pico) as cost_pico, sum(`+latencyOf+`) as latency
 			from usage_events
 			where tenant_id = $1 and day_utc between $2::timestamptz::date - 1 and $3::timestamptz::date + 1 and started_at >= $2 and started_at < $3
 			  and ($5 = %[4]s or customer_id = $5) and ($6 = %[4]s or counter_id = $6) and ($7 = %[4]s or provider_key_id = $7)

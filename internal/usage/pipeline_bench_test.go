@@ -207,13 +207,13 @@ func benchReport(b *testing.B) {
 	_, err = super.Exec(b.Context(), fmt.Sprintf(`
 		insert into usage_quarter
 		select %[1]s, q, md5('customer' || k)::uuid, md5('key' || k)::uuid, md5('provider' || k %% 5)::uuid, 'model-' || m, 'model-' || m, 'ok', false, 'USD', 'USD',
-		       %[3]d, 0, 1000 * %[3]d, 0, 0, 200 * %[3]d, 0, 0, 1234567 * %[3]d, 1000000 * %[3]d
+		       %[3]d, 0, 1000 * %[3]d, 0, 0, 200 * %[3]d, 0, 0, 1234567 * %[3]d, 1000000 * %[3]d, %[3]d::numeric * ('1e' || 16 * (k %% 10 + m + 10))::numeric + 1e160 + 1e480
 		from generate_series(%[2]s, %[2]s + interval '30 days' - interval '15 minutes', interval '15 minutes') q, generate_series(1, %[4]d) k,
 		     lateral (select (k + extract(epoch from q)::bigint / 900) %% %[5]d as m) x;
 		insert into usage_day
 		select tenant_id, date_trunc('day', bucket), customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency,
 		       sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
-		       sum(units), sum(charge_pico), sum(cost_pico)
+		       sum(units), sum(charge_pico), sum(cost_pico), sum(latency)
 		from usage_quarter
 		group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11;
 		analyze usage_quarter, usage_day`,

@@ -52,11 +52,11 @@ func rebuildRollup(ctx context.Context, tx pgx.Tx, table, bucket string, tenant 
 	_, err := tx.Exec(ctx, fmt.Sprintf(`
 		insert into %[1]s (
 			tenant_id, bucket, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency,
-			requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico)
+			requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico, latency)
 		select tenant_id, %[2]s, coalesce(customer_id, %[3]s), coalesce(counter_id, %[3]s), coalesce(provider_key_id, %[3]s),
 		       model_asked, model_served, outcome, test, currency, coalesce(cost_currency, ''),
 		       sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens),
-		       sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0))
+		       sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)), sum(`+latencyOf+`)
 		from usage_events
 		where tenant_id = $1 and day_utc between $2::timestamptz::date - 1 and $3::timestamptz::date + 3 and %[2]s >= $2 and %[2]s < $3
 		group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`, table, bucket, noID), tenant, from, to)

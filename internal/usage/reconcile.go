@@ -114,13 +114,13 @@ func rollupCheck(table, bucket string) check {
 			select row(tenant_id, ` + bucket + `, coalesce(customer_id, nil), coalesce(counter_id, nil), coalesce(provider_key_id, nil),
 			           model_asked, model_served, outcome, test, currency, coalesce(cost_currency, ''))::text as k,
 			       row(sum(requests), sum(refused), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens),
-			           sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)))::text as v
+			           sum(output_tokens), sum(reasoning_tokens), sum(units), sum(charge_pico), sum(coalesce(cost_pico, 0)), sum(` + latencyOf + `))::text as v
 			from usage_events, (select '00000000-0000-0000-0000-000000000000'::uuid as nil) zero
 			where day_utc between $1::timestamptz::date - 1 and $2::timestamptz::date + 3 and ` + bucket + ` >= $1 and ` + bucket + ` < $2` + ofTenant + `
 			group by tenant_id, ` + bucket + `, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency, nil
 		), booked as (
 			select row(tenant_id, bucket, customer_id, counter_id, provider_key_id, model_asked, model_served, outcome, test, currency, cost_currency)::text as k,
-			       row(requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico)::text as v
+			       row(requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units, charge_pico, cost_pico, latency)::text as v
 			from ` + table + ` where bucket >= $1 and bucket < $2` + ofTenant + `
 		)` + compare}
 }

@@ -120,6 +120,7 @@ type Sums struct {
 	Charges                   []Money // what customers pay, by currency
 	Costs                     []Money // what providers charge; calls without a known price have none
 	Unpriced                  int64   // requests that may have cost something and have no known price
+	Latency                   Latency // how long calls took
 }
 
 // Money is an exact amount.

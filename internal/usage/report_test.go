@@ -135,9 +135,11 @@ func TestReportTellsCallsApart(t *testing.T) {
 	}
 
 	all := with(func(q *Query) {})
+	var took Latency
+	took.count(21, 3) // of a second
 	want := Sums{
 		Requests: 3, Refused: 1, Errors: 1, Tokens: limits.Tokens{Input: 21, Output: 9},
-		Charges: []Money{{"USD", money.FromInt(150)}}, Costs: []Money{{"USD", money.FromInt(60)}}, Unpriced: 1,
+		Charges: []Money{{"USD", money.FromInt(150)}}, Costs: []Money{{"USD", money.FromInt(60)}}, Unpriced: 1, Latency: took,
 	}
 	if diff := cmp.Diff(want, all.Totals, exactMoney); diff != "" {
 		t.Fatal(diff)

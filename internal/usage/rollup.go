@@ -32,6 +32,7 @@ type sums struct {
 	requests, refused, units int64
 	tokens                   limits.Tokens
 	charge, cost             *big.Int
+	latency                  Latency
 }
 
 // rollups are what events add to the three tables.
@@ -87,6 +88,7 @@ func merge(rows map[rollupKey]*sums, k rollupKey, bucket int64, more *sums) {
 	s.tokens.Reasoning += more.tokens.Reasoning
 	s.charge.Add(s.charge, more.charge)
 	s.cost.Add(s.cost, more.cost)
+	s.latency.plus(more.latency)
 }
 
 func (s *sums) add(e *Event) {
@@ -101,6 +103,9 @@ func (s *sums) add(e *Event) {
 	e.Charge.AddTo(s.charge)
 	if e.Cost != nil {
 		e.Cost.AddTo(s.cost)
+	}
+	if bucket, ok := e.measured(); ok {
+		s.latency.count(bucket, 1)
 	}
 }
 

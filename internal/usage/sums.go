@@ -14,6 +14,7 @@ func (s *Sums) Add(o Sums) {
 	s.Tokens.CacheWrite += o.Tokens.CacheWrite
 	s.Tokens.Output += o.Tokens.Output
 	s.Tokens.Reasoning += o.Tokens.Reasoning
+	s.Latency.plus(o.Latency)
 	for _, m := range o.Charges {
 		s.Charges = plus(s.Charges, m)
 	}

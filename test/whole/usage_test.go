@@ -71,6 +71,37 @@ func TestWhatProvidersChargeNeedsTheScopeForMoney(t *testing.T) {
 	}
 }
 
+func TestAReportTellsHowLongCallsTookWhereTheyWereMeasured(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	at := time.Now().Add(-10 * time.Minute).UTC()
+	event := func(own, model string, took time.Duration) string {
+		return fmt.Sprintf(`{"id": %q, "customer": %q, "model": %q, "started_at": %q, "ended_at": %q, "outcome": "ok", "usage": {"input_tokens": 10}}`,
+			own, w.Customer, model, at.Format(time.RFC3339Nano), at.Add(took).Format(time.RFC3339Nano))
+	}
+	weir.Want(t, 200, "POST", "/api/v1/events", w.ManagementKey, `{"events": [`+strings.Join([]string{
+		event("a", "slow", 2*time.Minute), event("b", "fast", 200*time.Millisecond), event("c", "fast", 210*time.Millisecond), event("d", "fast", 0), event("e", "unknown", 0),
+	}, ",")+`]}`)
+	path := "/api/v1/usage?group_by=model&from=" + at.Add(-time.Minute).Format("2006-01-02T15:04:05Z")
+	stack.Eventually(t, patience, func() string {
+		if a := weir.Want(t, 200, "GET", path, w.ManagementKey, nil); a.JSON("totals.requests") != 5.0 {
+			return a.String()
+		}
+		return ""
+	})
+	a := weir.Want(t, 200, "GET", path, w.ManagementKey, nil)
+	for where, want := range map[string]float64{
+		"totals.latency.measured": 3, "totals.latency.p50_ms": 222, "data.0.latency.measured": 2, "data.0.latency.p99_ms": 222, "data.1.latency.p50_ms": 111111, "totals.latency.p95_ms": 111111,
+	} {
+		if got := a.JSON(where); got != want {
+			t.Errorf("%s is %v, want %v: %s", where, got, want, a)
+		}
+	}
+	if a.Text("data.2.group.model") != "unknown" || a.JSON("data.2.latency") != nil {
+		t.Errorf("of calls that were not measured: %s", a)
+	}
+}
+
 func TestAnExportIsMadeByTheWorkerAndHandedOutWhole(t *testing.T) {
 	t.Parallel()
 	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
