@@ -21,7 +21,7 @@ create table quotes (
     primary key (tenant_id, quote_id),
     foreign key (tenant_id, customer_id) references customers,
     unique (tenant_id, year, sequence),
-    check ((status = 'draft') = (out_version is null))
+    check (status in ('draft', 'withdrawn') or out_version is not null)
 );
 create unique index quotes_link on quotes (link_hash) where link_hash is not null;
 create index quotes_out on quotes (tenant_id, status) where status in ('sent', 'viewed');
@@ -31,7 +31,7 @@ create table quote_versions (
     tenant_id       uuid not null references tenants,
     quote_id        uuid not null,
     version         integer not null check (version > 0),
-    state           text not null check (state in ('draft', 'out', 'superseded')),
+    state           text not null check (state in ('draft', 'out', 'superseded', 'discarded')),
     plan_version_id uuid not null,
     own_terms       boolean not null,
     volumes         jsonb not null default '[]',
@@ -60,6 +60,10 @@ create unique index quote_versions_draft on quote_versions (tenant_id, quote_id)
 create unique index quote_versions_out on quote_versions (tenant_id, quote_id) where state = 'out';
 comment on column quote_versions.ratio_milli is 'thousandths: the highest share of what is sold to what the keys can carry, when it was sent';
 
+-- A customer accepts, and later keeps its own keys.
+alter table audit_entries drop constraint audit_entries_actor_kind_check;
+alter table audit_entries add constraint audit_entries_actor_kind_check check (actor_kind in ('user', 'api_key', 'operator', 'system', 'customer'));
+
 create table quote_numbers (
     tenant_id uuid not null references tenants,
     year      integer not null,
@@ -71,7 +75,7 @@ create table quote_numbers (
 create function quote_version_is_frozen() returns trigger
     language plpgsql as $$
 begin
-    if old.state <> 'draft' and (new.plan_version_id, new.own_terms, new.volumes, new.note, new.valid_until, new.ratio_milli, new.reason, new.sent_at)
+    if old.state in ('out', 'superseded') and (new.plan_version_id, new.own_terms, new.volumes, new.note, new.valid_until, new.ratio_milli, new.reason, new.sent_at)
         is distinct from (old.plan_version_id, old.own_terms, old.volumes, old.note, old.valid_until, old.ratio_milli, old.reason, old.sent_at) then
         raise exception 'version % of quote % was sent, and does not change', old.version, old.quote_id
             using errcode = 'integrity_constraint_violation', constraint = 'quote_version_is_frozen';
@@ -126,6 +130,8 @@ revoke all on function lookup_quote(bytea), lookup_lapsed_quotes(timestamptz, in
 grant execute on function lookup_quote(bytea), lookup_lapsed_quotes(timestamptz, integer) to weir_app;
 
 -- +goose Down
+alter table audit_entries drop constraint audit_entries_actor_kind_check;
+alter table audit_entries add constraint audit_entries_actor_kind_check check (actor_kind in ('user', 'api_key', 'operator', 'system'));
 drop function lookup_lapsed_quotes(timestamptz, integer);
 drop function lookup_quote(bytea);
 drop table quote_numbers, quote_versions, quotes;

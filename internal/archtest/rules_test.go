@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
 	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
+	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/postgres", "internal/tenants", "internal/usage"},
 	"internal/exports": {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
 
 	"internal/verdict": {"internal/limits"},
@@ -69,7 +70,7 @@ const anything = "*"
 // domain is what the three surfaces share. They import none of each other.
 var domain = []string{
 	"internal/auth", "internal/billing", "internal/cache", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
-	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/tenants", "internal/usage", "internal/verdict",
+	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/quotes", "internal/tenants", "internal/usage", "internal/verdict",
 }
 
 // walls say where a library may be imported; nowhere else. Tests are free.
@@ -90,7 +91,7 @@ var walls = map[string][]string{
 	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
 	"github.com/jackc/pgx": {
 		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/exports", "internal/message", "internal/notify",
-		"internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
+		"internal/quotes", "internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
 	},
 }
 
@@ -117,8 +118,9 @@ var callWalls = []struct {
 }
 
 // revealing is where a secret becomes plain text: the keyring that seals it, the
-// client that puts it on a request to its provider, and what signs webhooks.
-var revealing = []string{"internal/keyring", "internal/catalogue/client.go", "internal/notify/sign.go"}
+// client that puts it on a request to its provider, what signs webhooks, and the
+// address of a quote.
+var revealing = []string{"internal/keyring", "internal/catalogue/client.go", "internal/notify/sign.go", "internal/quotes/link.go"}
 
 // practiceClient reaches the practice provider, which is a function call away
 // and not on any network.

@@ -19,6 +19,7 @@ import (
 type Plan struct {
 	ID        uuid.UUID
 	Name      string
+	Quote     uuid.UUID // the one that alone offers it; zero: a plan of the list
 	CreatedAt time.Time
 	Version   Version // the published one; the newest where none is published
 }

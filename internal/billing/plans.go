@@ -181,6 +181,11 @@ func (s *Service) Plan(ctx context.Context, tenant, plan uuid.UUID) (Plan, error
 	return p, err
 }
 
+// PlanTx is Plan for a caller who owns the transaction.
+func (s *Service) PlanTx(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID) (Plan, error) {
+	return readPlan(ctx, tx, tenant, plan)
+}
+
 // Plans lists plans with their current versions, newest first, after an id.
 func (s *Service) Plans(ctx context.Context, tenant, after uuid.UUID, limit int) (tenants.Page[Plan], error) {
 	var list []Plan
@@ -212,8 +217,8 @@ func (s *Service) Plans(ctx context.Context, tenant, after uuid.UUID, limit int)
 func readPlan(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID) (Plan, error) {
 	p := Plan{ID: plan}
 	err := tx.QueryRow(ctx, `
-		select name, created_at from plans
-		where tenant_id = $1 and plan_id = $2 and removed_at is null`, tenant, plan).Scan(&p.Name, &p.CreatedAt)
+		select name, created_at, coalesce(quote_id, '00000000-0000-0000-0000-000000000000') from plans
+		where tenant_id = $1 and plan_id = $2 and removed_at is null`, tenant, plan).Scan(&p.Name, &p.CreatedAt, &p.Quote)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, tenants.NotFound("plan")
 	}

@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/message"
+	"weir/internal/money"
 	"weir/internal/tenants"
 )
 
@@ -122,4 +124,12 @@ func (s *Service) SubscribeVersionTx(ctx context.Context, tx pgx.Tx, tenant, cus
 
 func notPublished() error {
 	return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+}
+
+// Again is a version's terms as the start of another.
+func (v Version) Again() NewVersion {
+	return NewVersion{
+		Limits: slices.Clone(v.Limits), Prices: slices.Clone(v.Prices), Period: v.Period, CapOutput: v.CapOutput,
+		BaseFee: &money.Amount{Amount: money.FormatMinor(v.BaseFee, v.Currency), Currency: v.Currency},
+	}
 }

@@ -65,6 +65,11 @@ func (s *Service) TermsOf(ctx context.Context, tenant, version uuid.UUID) (Terms
 	return t, err
 }
 
+// TermsTx is TermsOf for a caller who owns the transaction.
+func (s *Service) TermsTx(ctx context.Context, tx pgx.Tx, tenant, version uuid.UUID) (Terms, error) {
+	return readTerms(ctx, tx, tenant, version)
+}
+
 func readTerms(ctx context.Context, tx pgx.Tx, tenant, version uuid.UUID) (t Terms, err error) {
 	err = tx.QueryRow(ctx, `
 		select p.plan_id, p.name

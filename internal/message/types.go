@@ -25,6 +25,10 @@ const (
 	PlanPublished        Type = "plan.published"
 	SubscriptionCreated  Type = "subscription.created"
 	SubscriptionChanged  Type = "subscription.changed"
+	QuoteSent            Type = "quote.sent"
+	QuoteAccepted        Type = "quote.accepted"
+	QuoteDeclined        Type = "quote.declined"
+	QuoteExpired         Type = "quote.expired"
 	ExportFinished       Type = "export.finished"
 )
 
@@ -50,6 +54,10 @@ var Types = []Described{
 	{PlanPublished, "a plan version was published"},
 	{SubscriptionCreated, "a customer was put on a plan"},
 	{SubscriptionChanged, "a customer was moved to another plan version"},
+	{QuoteSent, "a quote, or its next version, was sent"},
+	{QuoteAccepted, "a quote was accepted: customer, subscription and key are there"},
+	{QuoteDeclined, "a quote was declined, with the reason if one was given"},
+	{QuoteExpired, "a quote's time is over, and nobody answered"},
 	{ExportFinished, "an export is ready, or failed"},
 	{WebhookTest, "somebody sent a test; it goes to one endpoint"},
 }

@@ -1,0 +1,177 @@
+package quotes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"weir/internal/billing"
+	"weir/internal/message"
+	"weir/internal/notify"
+	"weir/internal/tenants"
+)
+
+// leastValid is how long a quote must be valid yet to be sent.
+const leastValid = time.Minute
+
+// Send freezes the quote's draft, supersedes the version that was out, and mails
+// the link. A quote whose newest version is out already is left as it is; one
+// that has no draft and cannot be accepted any more is a Conflict.
+func (s *Service) Send(ctx context.Context, tenant, quote uuid.UUID, reason string) (Quote, error) {
+	var q Quote
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+		if err != nil {
+			return err
+		}
+		if q, err = s.lock(ctx, tx, tenant, quote); err != nil {
+			return err
+		}
+		draft, err := s.latest(ctx, tx, tenant, q)
+		switch {
+		case err != nil:
+			return err
+		case q.Status == Accepted:
+			return accepted()
+		case q.Status != Draft && q.NextDraft == 0 && q.Status.Open():
+			return nil
+		case q.Status != Draft && q.NextDraft == 0:
+			return broken("nothing_to_send", "This quote is "+string(q.Status)+", and nothing of it was changed since. Change it first: that makes the next version.")
+		}
+		if draft.Offer.ValidUntil.Before(s.now().Add(leastValid)) {
+			return broken("validity_over", "The day until which this quote is valid is over. Choose a later one, then send it.")
+		}
+		if err := s.release(ctx, tx, t, &q, draft, reason); err != nil {
+			return err
+		}
+		return tenants.Audit(ctx, tx, tenant, "quote.sent", format(q), told(q))
+	})
+	return q, err
+}
+
+// release puts a draft out in place of what was, and tells the customer.
+func (s *Service) release(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q *Quote, draft Quote, reason string) error {
+	if err := s.billing.PublishQuotedTx(ctx, tx, t.ID, draft.Offer.Terms.ID); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
+		update quote_versions set state = 'superseded' where tenant_id = $1 and quote_id = $2 and state = 'out'`, t.ID, q.ID); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
+		update quote_versions set state = 'out', sent_at = $4, reason = $5
+		where tenant_id = $1 and quote_id = $2 and version = $3`, t.ID, q.ID, draft.Version.Number, s.stamp(), reason); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
+		update quotes set status = 'sent', out_version = $3 where tenant_id = $1 and quote_id = $2`, t.ID, q.ID, draft.Version.Number); err != nil {
+		return err
+	}
+	link, err := s.link(ctx, tx, t.ID, q.ID)
+	if err != nil {
+		return err
+	}
+	if *q, err = s.read(ctx, tx, t.ID, q.ID, 0); err != nil {
+		return err
+	}
+	if err := s.mail.OweMail(ctx, tx, t.ID, s.offerMail(t, *q, link)); err != nil {
+		return err
+	}
+	return message.Emit(ctx, tx, t.ID, message.QuoteSent, told(*q))
+}
+
+// Resend mails the link of an open quote once more.
+func (s *Service) Resend(ctx context.Context, tenant, quote uuid.UUID) (Quote, error) {
+	var q Quote
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+		if err != nil {
+			return err
+		}
+		if q, err = s.lock(ctx, tx, tenant, quote); err != nil {
+			return err
+		}
+		if !q.Status.Open() {
+			return broken("quote_not_out", "This quote is "+string(q.Status)+": there is nothing to accept.")
+		}
+		link, err := s.link(ctx, tx, tenant, quote)
+		if err != nil {
+			return err
+		}
+		if err := s.mail.OweMail(ctx, tx, tenant, s.offerMail(t, q, link)); err != nil {
+			return err
+		}
+		return tenants.Audit(ctx, tx, tenant, "quote.resent", format(q), told(q))
+	})
+	return q, err
+}
+
+// Withdraw takes a quote back: its link says so. A draft that was never sent is
+// thrown away. Withdrawn again it stays as it is; one that was decided, or whose
+// time is over, is a Conflict.
+func (s *Service) Withdraw(ctx context.Context, tenant, quote uuid.UUID) (Quote, error) {
+	var q Quote
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if q, err = s.lock(ctx, tx, tenant, quote); err != nil {
+			return err
+		}
+		switch {
+		case q.Status == Withdrawn:
+			return nil
+		case !q.Status.Open() && q.Status != Draft:
+			return broken("quote_not_out", "This quote is "+string(q.Status)+" already.")
+		}
+		if _, err := tx.Exec(ctx, `
+			update quotes set status = 'withdrawn' where tenant_id = $1 and quote_id = $2`, tenant, quote); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, discardDraft, tenant, quote); err != nil {
+			return err
+		}
+		q.Status, q.NextDraft = Withdrawn, 0
+		return tenants.Audit(ctx, tx, tenant, "quote.withdrawn", format(q), told(q))
+	})
+	return q, err
+}
+
+const discardDraft = `
+	update quote_versions set state = 'discarded'
+	where tenant_id = $1 and quote_id = $2 and state = 'draft'`
+
+// Discard throws the draft away that revises a quote; what was sent stays. A
+// quote without one is left as it is.
+func (s *Service) Discard(ctx context.Context, tenant, quote uuid.UUID) (Quote, error) {
+	var q Quote
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if q, err = s.lock(ctx, tx, tenant, quote); err != nil || q.NextDraft == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, discardDraft, tenant, quote); err != nil {
+			return err
+		}
+		q.NextDraft = 0
+		return tenants.Audit(ctx, tx, tenant, "quote.draft_discarded", format(q), told(q))
+	})
+	return q, err
+}
+
+func (s *Service) offerMail(t tenants.Tenant, q Quote, link string) notify.Mail {
+	zone, err := time.LoadLocation(t.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	note := ""
+	if q.Offer.Note != "" {
+		note = q.Offer.Note + "\n\n"
+	}
+	return notify.Mail{To: q.To.Email, Subject: fmt.Sprintf("%s: quote %s", t.Name, q.Number), At: s.now(), Text: fmt.Sprintf(`Hello %s,
+
+%s offers you: %s.
+
+%sRead it, with what each number means, and accept it here, until %s:
+%s
+`, q.To.Name, t.Name, billing.Sentence(q.Offer.Terms.Limits), note, q.Offer.ValidUntil.In(zone).Format("2 January 2006, 15:04 MST"), link)}
+}
