@@ -89,6 +89,7 @@ var codeGroups = []codeGroup{
 		{"letter_not_replayable", "409", "The dead letter is counted already, is being tried, or is no event.", "Nothing has to be done."},
 		{"instance_runs", "409", "The instance still runs.", "Stop it; then nothing is left to retire."},
 		{"already_subscribed", "409", "The customer has an active subscription.", "Change or end that one first."},
+		{"customer_without_email", "422", "The customer has no e-mail address, so no link can be sent to it.", "Give it one, or ask for the link itself with send: false."},
 		{"email_taken", "409", "Another user has this e-mail address.", "Use another one."},
 		{"external_id_taken", "409", "Another customer has this external_id.", "Find that customer, or use another id."},
 		{"key_changed", "409", "Somebody changed the provider key's secret or address in the same moment. Nothing of yours is stored.", "Look at the key, and try again."},

@@ -10,6 +10,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/portal"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/ui"
@@ -147,7 +148,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	if strings.TrimSpace(f.Get("word")) != x.Name {
 		return p.askAgain(c, w, ask, f)
 	}
-	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase); err != nil {
+	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, portal.Forget); err != nil {
 		return err
 	}
 	return done(c, at, "customer-erased")

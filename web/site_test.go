@@ -28,6 +28,7 @@ import (
 	"weir/internal/limits"
 	"weir/internal/notify"
 	"weir/internal/outbound"
+	"weir/internal/portal"
 	"weir/internal/postgres/postgrestest"
 	"weir/internal/tenants"
 	"weir/internal/usage"
@@ -86,9 +87,10 @@ func newSite(t *testing.T, publicURL string) site {
 	tokens, err := auth.NewTokenKeys([]auth.Secret{{ID: "a", Bytes: []byte("a secret of thirty-two characters")}}, publicURL, c.now)
 	must(t, err)
 	teller := notify.New(db.App, s, guard, c.now)
+	door := portal.New(db.App, s, teller, outbox, publicURL, log, c.now)
 	pages, err := New(Deps{
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller,
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door,
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)

@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
 	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
-	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/postgres", "internal/tenants", "internal/usage"},
+	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
+	"internal/portal": {"internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
 	"internal/exports": {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
 
 	"internal/verdict": {"internal/limits"},
@@ -70,7 +71,7 @@ const anything = "*"
 // domain is what the three surfaces share. They import none of each other.
 var domain = []string{
 	"internal/auth", "internal/billing", "internal/cache", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
-	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/quotes", "internal/tenants", "internal/usage", "internal/verdict",
+	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/portal", "internal/quotes", "internal/tenants", "internal/usage", "internal/verdict",
 }
 
 // walls say where a library may be imported; nowhere else. Tests are free.
@@ -91,7 +92,7 @@ var walls = map[string][]string{
 	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
 	"github.com/jackc/pgx": {
 		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/exports", "internal/message", "internal/notify",
-		"internal/quotes", "internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
+		"internal/portal", "internal/quotes", "internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
 	},
 }
 
@@ -118,9 +119,9 @@ var callWalls = []struct {
 }
 
 // revealing is where a secret becomes plain text: the keyring that seals it, the
-// client that puts it on a request to its provider, what signs webhooks, and the
-// address of a quote.
-var revealing = []string{"internal/keyring", "internal/catalogue/client.go", "internal/notify/sign.go", "internal/quotes/link.go"}
+// client that puts it on a request to its provider, what signs webhooks, the
+// address of a quote, and what puts a link into the mail that is sent.
+var revealing = []string{"internal/keyring", "internal/catalogue/client.go", "internal/notify/sign.go", "internal/notify/link.go", "internal/quotes/link.go"}
 
 // practiceClient reaches the practice provider, which is a function call away
 // and not on any network.

@@ -15,6 +15,7 @@ import (
 	"weir/internal/httpapi"
 	"weir/internal/keyring"
 	"weir/internal/notify"
+	"weir/internal/portal"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web"
@@ -45,23 +46,24 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	book := catalogue.New(a.db, tenants.Audit)
 	teller := notify.New(a.db, tenantService, a.guard, a.Now)
 	files := exports.New(a.db, tenantService, reports, a.Now)
+	mail := mailer(a.Outbox, notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom})
+	door := portal.New(a.db, tenantService, teller, mail, a.cfg.PublicURL, a.log, a.Now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Exports: files, Importer: usage.NewImporter(a.spool, reports), Catalogue: book, Notify: teller, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
+		Limits: a.engine, Reports: reports, Exports: files, Importer: usage.NewImporter(a.spool, reports), Catalogue: book, Notify: teller, Portal: door, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	sessions := auth.NewSessions(a.db, a.Now)
-	mail := mailer(a.Outbox, notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom})
 	accounts := auth.NewAccounts(a.db, tenantService, sessions, mail, a.cfg.PublicURL, a.log, a.Now)
 	first, token := auth.NewFirst(accounts)
 	a.first, a.firstLink = first, strings.TrimRight(a.cfg.PublicURL, "/")+"/first/"+token
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Pipeline: usage.NewPipeline(a.db), Exports: files, Catalogue: book, Notify: teller, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Pipeline: usage.NewPipeline(a.db), Exports: files, Catalogue: book, Notify: teller, Portal: door, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"weir/internal/id"
+	"weir/internal/portal"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -76,6 +77,6 @@ func eraseCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error) 
 	if err != nil {
 		return customerJSON{}, err
 	}
-	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase)
+	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, portal.Forget)
 	return customerOf(c), err
 }

@@ -112,9 +112,12 @@ func withoutSecret(answer any) ([]byte, error) {
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	if _, found := members["secret"]; !found {
+	before := len(members)
+	for _, secret := range []string{"secret", "sign_in_url"} {
+		delete(members, secret)
+	}
+	if len(members) == before {
 		return raw, nil
 	}
-	delete(members, "secret")
 	return json.Marshal(members)
 }

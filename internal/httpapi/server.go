@@ -20,6 +20,7 @@ import (
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/notify"
+	"weir/internal/portal"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -38,6 +39,7 @@ type Deps struct {
 	Importer  *usage.Importer
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
+	Portal    *portal.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
@@ -63,6 +65,7 @@ type Server struct {
 	importer  *usage.Importer
 	catalogue *catalogue.Service
 	notify    *notify.Service
+	portal    *portal.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
@@ -74,7 +77,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -173,6 +176,8 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/customers/:id/suspend", "customers:write", "Refuse every call of a customer from now on", 200, suspendCustomer),
 		on("POST", "/api/v1/customers/:id/erase", "customers:write", "Take everything personal out of a customer and its calls, and suspend it; figures stay; it cannot be taken back", 200, eraseCustomer),
 		on("POST", "/api/v1/customers/:id/resume", "customers:write", "Let a suspended customer call again", 200, resumeCustomer),
+		on("POST", "/api/v1/customers/:id/portal-link", "customers:write", "Mail a customer the link into its portal, or make one to hand over", 200, portalLink).with(`{"send": false}`),
+		on("POST", "/api/v1/customers/:id/end-portal-sessions", "customers:write", "Sign a customer's people out of its portal, and end the links that wait", 200, endPortalSessions),
 
 		on("POST", "/api/v1/subscriptions", "subscriptions:write", "Put a customer on a plan", 201, subscribe).with(`{"customer": "{customer}", "plan": "{plan}"}`),
 		on("GET", "/api/v1/subscriptions", "subscriptions:read", "List subscriptions", 200, listSubscriptions),

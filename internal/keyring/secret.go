@@ -13,8 +13,8 @@ const redacted = "[redacted]"
 
 // Secret is a credential in the clear. It prints, logs and marshals as
 // "[redacted]"; only Reveal gives it out, and only where archtest says may that be
-// called: where a call to a provider is given its credential, and where webhooks
-// are signed.
+// called: where a call to a provider is given its credential, where webhooks are
+// signed, and where a mail is given its link.
 type Secret struct{ value string }
 
 // NewSecret wraps a credential.

@@ -20,6 +20,7 @@ type Mail struct {
 	Subject string
 	Text    string
 	At      time.Time
+	Link    string // of a mail that is owed: stands where Text has LinkHere, and is kept sealed
 }
 
 // Mailer sends mail. An error is Unavailable, and nothing was sent.

@@ -15,11 +15,17 @@ import (
 const mailsAtOnce = 32
 
 // OweMail writes a mail down in the transaction that is its reason. It is sent
-// by a Deliverer, by the schedule of messages.
+// by a Deliverer, by the schedule of messages. Its Link is sealed until then, and
+// forgotten afterwards.
 func (s *Service) OweMail(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m Mail) error {
-	_, err := tx.Exec(ctx, `
-		insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at)
-		values ($1, $2, $3, $4, $5, 'waiting', $6, $6)`, tenant, id.New(), m.To, m.Subject, m.Text, s.instant())
+	mail := id.New()
+	sealed, err := s.sealLink(ctx, tx, tenant, mail, m.Link)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		insert into mails (tenant_id, mail_id, recipient, subject, body, sealed_link, state, next_at, created_at)
+		values ($1, $2, $3, $4, $5, $6, 'waiting', $7, $7)`, tenant, mail, m.To, m.Subject, m.Text, sealed, s.instant())
 	return err
 }
 
@@ -56,18 +62,21 @@ func (d *Deliverer) sendMails(ctx context.Context) error {
 
 // sendMail sends one, if nobody else does.
 func (d *Deliverer) sendMail(ctx context.Context, x dueMail) error {
-	lease, m, tries, ok, err := d.claimMail(ctx, x)
+	m, ok, err := d.claimMail(ctx, x)
 	if err != nil || !ok {
 		return err
 	}
-	failed := d.mail.Send(ctx, m)
+	failed := m.broken
+	if failed == nil {
+		failed = d.mail.Send(ctx, m.Mail)
+	}
 	if !d.beforeRecord() {
 		return nil
 	}
 	now := d.instant()
 	state, next := "sent", now
 	if failed != nil {
-		wait, more := nextTry(tries+1, d.random())
+		wait, more := nextTry(m.tries+1, d.random())
 		state, next = "waiting", now.Add(wait)
 		if !more || fault.Is(failed, fault.Invalid) { // an address that no mail can be sent to
 			state = "dead"
@@ -75,31 +84,46 @@ func (d *Deliverer) sendMail(ctx context.Context, x dueMail) error {
 	}
 	err = d.db.WithTenant(ctx, x.tenant, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
-			update mails set state = $4, tries = tries + 1, next_at = $5, lease = null, sent_at = case when $4 = 'sent' then $6::timestamptz end
-			where tenant_id = $1 and mail_id = $2 and lease = $3`, x.tenant, x.mail, lease, state, next, now)
+			update mails
+			set state = $4, tries = tries + 1, next_at = $5, lease = null, sent_at = case when $4 = 'sent' then $6::timestamptz end,
+			    sealed_link = case when $4 = 'waiting' then sealed_link end
+			where tenant_id = $1 and mail_id = $2 and lease = $3`, x.tenant, x.mail, m.lease, state, next, now)
 		return err
 	})
 	return errors.Join(failed, err)
 }
 
-func (d *Deliverer) claimMail(ctx context.Context, x dueMail) (lease uuid.UUID, m Mail, tries int, ok bool, err error) {
+// claimedMail is a mail that this process has to itself for a while.
+type claimedMail struct {
+	Mail
+	lease  uuid.UUID
+	tries  int
+	broken error // its link does not open
+}
+
+func (d *Deliverer) claimMail(ctx context.Context, x dueMail) (m claimedMail, ok bool, err error) {
 	now := d.instant()
 	err = d.db.WithTenant(ctx, x.tenant, func(tx pgx.Tx) error {
-		lease, ok = id.New(), true
+		m, ok = claimedMail{lease: id.New()}, true
+		var sealed []byte
 		err := tx.QueryRow(ctx, `
 			update mails set next_at = $4, lease = $5
 			where tenant_id = $1 and mail_id = (
 			    select mail_id from mails
 			    where tenant_id = $1 and mail_id = $2 and state = 'waiting' and next_at <= $3
 			    for update skip locked)
-			returning recipient, subject, body, created_at, tries`, x.tenant, x.mail, now, now.Add(leaseFor), lease).
-			Scan(&m.To, &m.Subject, &m.Text, &m.At, &tries)
+			returning recipient, subject, body, sealed_link, created_at, tries`, x.tenant, x.mail, now, now.Add(leaseFor), m.lease).
+			Scan(&m.To, &m.Subject, &m.Text, &sealed, &m.At, &m.tries)
 		if errors.Is(err, pgx.ErrNoRows) {
-			ok, err = false, nil
+			ok = false
+			return nil
+		}
+		if err == nil {
+			m.Text, m.broken = d.fillLink(ctx, tx, x, m.Text, sealed)
 		}
 		return err
 	})
-	return lease, m, tries, ok, err
+	return m, ok, err
 }
 
 const (

@@ -89,17 +89,19 @@ func (s *Service) ChangeCustomer(ctx context.Context, tenant, customer uuid.UUID
 const ErasedName = "Erased customer"
 
 // EraseCustomer takes everything personal out of a customer: its name, address
-// and external id, and by calls, in the same transaction, what its calls say of
-// persons. It is suspended; usage, keys and invoices stay, without a name. It
+// and external id, and by each of also, in the same transaction, what others keep
+// of persons. It is suspended; usage, keys and invoices stay, without a name. It
 // cannot be taken back, and again it changes nothing but calls that came since.
-func (s *Service) EraseCustomer(ctx context.Context, tenant, customer uuid.UUID, calls func(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error) (Customer, error) {
+func (s *Service) EraseCustomer(ctx context.Context, tenant, customer uuid.UUID, also ...func(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error) (Customer, error) {
 	var x Customer
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
 		if x, err = lockCustomer(ctx, tx, tenant, customer); err != nil {
 			return err
 		}
-		if err := calls(ctx, tx, tenant, customer); err != nil {
-			return err
+		for _, erase := range also {
+			if err := erase(ctx, tx, tenant, customer); err != nil {
+				return err
+			}
 		}
 		if x.SuspendedAt == nil {
 			now := s.now()
