@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
 
 	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
-	"internal/portal": {"internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
+	"internal/portal":  {"internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
 	"internal/exports": {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
 
 	"internal/verdict": {"internal/limits"},
