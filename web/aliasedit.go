@@ -14,6 +14,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/id"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 	"weir/web/ui"
 )
 
@@ -335,7 +336,7 @@ func (p *Pages) aliasRemoval(ctx context.Context, w workspace, a tenants.Alias) 
 	if err != nil {
 		return ask, err
 	}
-	today, err := p.usedByName(ctx, w)
+	today, err := p.usedByName(ctx, w, usage.Filter{})
 	if err != nil {
 		return ask, err
 	}

@@ -93,7 +93,7 @@ func (p *Pages) models(c echo.Context, who auth.Person, w workspace) error {
 		return err
 	}
 	view.ProviderKeys = len(supply.routes)
-	today := tile(p, c, "usage by model", func() (map[string]usage.Sums, error) { return p.usedByName(ctx, w) })
+	today := tile(p, c, "usage by model", func() (map[string]usage.Sums, error) { return p.usedByName(ctx, w, usage.Filter{}) })
 	view.UsageFailed = today == nil
 	for _, name := range tenants.AskedNames(supply.aliases, supply.routes) {
 		if view.Search != "" && !strings.Contains(strings.ToLower(name), strings.ToLower(view.Search)) {
@@ -155,14 +155,17 @@ func (p *Pages) supply(ctx context.Context, tenant uuid.UUID) (s supply, err err
 	return s, nil
 }
 
-// usedByName sums up the tenant's day by what calls asked for.
-func (p *Pages) usedByName(ctx context.Context, w workspace) (map[string]usage.Sums, error) {
+// usedByName sums up the tenant's day by what calls asked for, test calls too.
+func (p *Pages) usedByName(ctx context.Context, w workspace, f usage.Filter) (map[string]usage.Sums, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	report, err := p.reports.Report(ctx, w.Tenant.ID, dayQuery(w, usage.ByModel, usage.Filter{Tests: usage.WithTests}))
+	f.Tests = usage.WithTests
+	report, err := p.reports.Report(ctx, w.Tenant.ID, dayQuery(w, usage.ByModel, f))
 	out := map[string]usage.Sums{}
 	for _, r := range report.Rows {
-		out[r.Group.Name] = r.Sums
+		s := out[r.Group.Name]
+		s.Add(r.Sums)
+		out[r.Group.Name] = s
 	}
 	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,8 +172,25 @@ func coolWords(k tenants.ProviderKey, now time.Time) string {
 type modelRow struct {
 	Model            string
 	Requests, Errors int64
+	Half             time.Duration // about how long the faster half of what was served took; 0: nothing was
 	Tone             ui.Tone
 	State            string
+}
+
+// Well is the share of calls that did not fail: "99.7%".
+func (r modelRow) Well() string { return cmp.Or(share100(r.Requests-r.Errors, r.Requests), "–") }
+
+// HalfWithin writes Half: "540 ms", "1.4 s", "28 s".
+func (r modelRow) HalfWithin() string {
+	switch {
+	case r.Half == 0:
+		return "–"
+	case r.Half < time.Second:
+		return strconv.FormatInt(r.Half.Milliseconds(), 10) + " ms"
+	case r.Half < 10*time.Second:
+		return strconv.FormatFloat(r.Half.Seconds(), 'f', 1, 64) + " s"
+	}
+	return strconv.FormatFloat(r.Half.Seconds(), 'f', 0, 64) + " s"
 }
 
 // modelsShown is for how many models a row is shown; the others are named.
@@ -181,21 +199,18 @@ const modelsShown = 12
 // modelRows are the models that cool or were called today, then others, and the
 // names of those for which there is no room.
 func (p *Pages) modelRows(ctx context.Context, w workspace, k tenants.ProviderKey) (rows []modelRow, rest []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, reportWithin)
-	defer cancel()
-	report, err := p.reports.Report(ctx, w.Tenant.ID, dayQuery(w, usage.ByModel, usage.Filter{ProviderKey: k.ID, Tests: usage.WithTests}))
+	used, err := p.usedByName(ctx, w, usage.Filter{ProviderKey: k.ID})
 	if err != nil {
 		return nil, nil, err
 	}
-	used := map[string]*usage.Sums{}
-	for _, r := range report.Rows {
-		if used[r.Group.Name] == nil {
-			used[r.Group.Name] = &usage.Sums{}
-		}
-		used[r.Group.Name].Add(r.Sums)
+	served, err := p.usedByName(ctx, w, usage.Filter{ProviderKey: k.ID, Outcome: usage.OK})
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, m := range k.Models {
-		rows = append(rows, modelRowOf(k, m, used[m], w.Now))
+		row := modelRowOf(k, m, used[m], w.Now)
+		row.Half, _ = served[m].Latency.Percentile(50)
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b modelRow) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Requests, a.Requests))
@@ -214,9 +229,9 @@ func (r modelRow) rank() int {
 	return 1
 }
 
-func modelRowOf(k tenants.ProviderKey, model string, s *usage.Sums, now time.Time) modelRow {
+func modelRowOf(k tenants.ProviderKey, model string, s usage.Sums, now time.Time) modelRow {
 	r := modelRow{Model: model, Tone: ui.Idle, State: "not used today"}
-	if s != nil && s.Requests > 0 {
+	if s.Requests > 0 {
 		r.Requests, r.Errors, r.Tone, r.State = s.Requests, s.Errors, ui.OK, "healthy"
 		if s.Errors*10 >= s.Requests {
 			r.Tone, r.State = ui.Warn, "fails at times"

@@ -13,6 +13,7 @@ import (
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/tenants"
+	"weir/internal/usage"
 )
 
 // upstream is a provider whose list of models answers with a status.
@@ -137,6 +138,21 @@ func TestRemovingAProviderKeySaysWhatHappensAndAsksForItsName(t *testing.T) {
 	if a := s.get(path, session); a.status != http.StatusNotFound {
 		t.Errorf("%d", a.status)
 	}
+}
+
+func TestAProviderKeyTellsOfEachModelHowManyCallsEndedWellAndHowFast(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	s.practice(made.Tenant.ID, "Practice")
+	key := s.providers(made.Tenant.ID)[0]
+	took := func(outcome usage.Outcome, d time.Duration) usage.Event {
+		e := event(made.Tenant.ID, noon.Add(-time.Hour))
+		e.ProviderKey, e.ModelAsked, e.Test, e.Outcome, e.EndedAt = key.ID, "practice-small", true, outcome, e.StartedAt.Add(d)
+		return e
+	}
+	s.store(took(usage.OK, 900*time.Millisecond), took(usage.OK, 920*time.Millisecond), took(usage.OK, 40*time.Second), took(usage.ProviderError, 12*time.Millisecond))
+	s.get("/providers/"+id.ProviderKey.Format(key.ID), session).has(t, "75.0%", "1 failed", `data-l="p50" class="n">889 ms<`, `data-l="p50" class="n q">–<`)
 }
 
 func TestTheGaugeOfAProviderKeyFollowsItsCalls(t *testing.T) {

@@ -66,8 +66,15 @@ func TestALineIsRoundedHalfAwayFromZeroToItsMinorUnit(t *testing.T) {
 		currency string
 		want     int64
 	}{
-		{5_000_000_000, "USD", 1}, {-5_000_000_000, "USD", -1}, {4_999_999_999, "USD", 0}, {-4_999_999_999, "USD", 0},
-		{75_000_225_000, "USD", 8}, {500_000_000_000, "JPY", 1}, {499_999_999_999, "JPY", 0}, {500_000_000, "KWD", 1}, {-1_500_000_000, "KWD", -2},
+		{5_000_000_000, "USD", 1},
+		{-5_000_000_000, "USD", -1},
+		{4_999_999_999, "USD", 0},
+		{-4_999_999_999, "USD", 0},
+		{75_000_225_000, "USD", 8},
+		{500_000_000_000, "JPY", 1},
+		{499_999_999_999, "JPY", 0},
+		{500_000_000, "KWD", 1},
+		{-1_500_000_000, "KWD", -2},
 	} {
 		if got, err := FromInt(c.pico).Minor(c.currency); got != c.want || err != nil {
 			t.Errorf("%d pico %s: %d, %v; want %d", c.pico, c.currency, got, err, c.want)
