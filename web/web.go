@@ -25,6 +25,7 @@ import (
 	"weir/internal/limits"
 	"weir/internal/notify"
 	"weir/internal/portal"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/reference"
@@ -46,6 +47,7 @@ type Deps struct {
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
 	Portal    *portal.Service
+	Quotes    *quotes.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
 	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
@@ -76,6 +78,7 @@ type Pages struct {
 	catalogue *catalogue.Service
 	notify    *notify.Service
 	portal    *portal.Service
+	quotes    *quotes.Service
 	accounts  *auth.Accounts
 	first     *auth.First
 	outbox    *notify.Outbox
@@ -105,7 +108,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, quotes: d.Quotes, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}

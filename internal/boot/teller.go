@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"weir/internal/billing"
 	"weir/internal/catalogue"
 	"weir/internal/config"
 	"weir/internal/exports"
@@ -15,6 +17,7 @@ import (
 	"weir/internal/notify"
 	"weir/internal/outbound"
 	"weir/internal/postgres"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -30,6 +33,7 @@ type teller struct {
 	deliver *notify.Deliverer
 	alerts  *notify.Evaluator
 	exports *exports.Maker
+	quotes  *quotes.Service
 }
 
 // newTeller makes it. Tenants' tables are read as the API's role, tenant by
@@ -48,7 +52,8 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	service := notify.New(db, tenantService, guard, time.Now)
 	mail := mailer(outbox, notify.SMTP{Addr: cfg.SMTPAddr, User: cfg.SMTPUser, Password: cfg.SMTPPassword, From: cfg.MailFrom})
 	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
-	return &teller{db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log)}, nil
+	offers := quotes.New(db, tenantService, billing.New(db, time.Now), service, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
+	return &teller{db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log), offers}, nil
 }
 
 func (t *teller) close() {
@@ -56,10 +61,11 @@ func (t *teller) close() {
 	t.db.Close()
 }
 
-func (t *teller) run(ctx context.Context) error {
+func (t *teller) run(ctx context.Context, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.deliver.Run(ctx) })
 	group.Go(func() error { return t.alerts.Run(ctx) })
 	group.Go(func() error { return t.exports.Run(ctx) })
+	group.Go(func() error { return t.quotes.Run(ctx, log) })
 	return group.Wait()
 }

@@ -51,7 +51,7 @@ func RunWorker(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	group.Go(func() error { return usage.NewWorker(db, q, keys, usage.WorkerOptions{Log: log}).Replays(ctx) })
 	group.Go(func() error { return usage.NewKeeper(db, cfg.UsageDays, log, time.Now).Run(ctx) })
 	group.Go(func() error { return auth.NewPruner(db, time.Now).Run(ctx, log) })
-	group.Go(func() error { return teller.run(ctx) })
+	group.Go(func() error { return teller.run(ctx, log) })
 	return group.Wait()
 }
 

@@ -21,6 +21,7 @@ import (
 	"weir/internal/limits"
 	"weir/internal/notify"
 	"weir/internal/portal"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -40,6 +41,7 @@ type Deps struct {
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
 	Portal    *portal.Service
+	Quotes    *quotes.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
@@ -66,6 +68,7 @@ type Server struct {
 	catalogue *catalogue.Service
 	notify    *notify.Service
 	portal    *portal.Service
+	quotes    *quotes.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
@@ -77,7 +80,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, quotes: d.Quotes, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -168,6 +171,15 @@ func endpoints() []endpoint {
 		on("GET", "/api/v1/plans/:id", "plans:read", "Read a plan", 200, getPlan),
 		on("POST", "/api/v1/plans/:id/versions", "plans:write", "Make the next version of a plan, a draft", 201, addPlanVersion).with(exampleVersion),
 		on("POST", "/api/v1/plans/:id/publish", "plans:write", "Publish the newest draft", 200, publishPlan),
+
+		on("POST", "/api/v1/quotes", "quotes:write", "Make a quote, a draft", 201, addQuote).with(exampleQuote),
+		on("GET", "/api/v1/quotes", "quotes:read", "List quotes, newest first", 200, listQuotes),
+		on("GET", "/api/v1/quotes/:id", "quotes:read", "Read a quote", 200, getQuote),
+		on("PATCH", "/api/v1/quotes/:id", "quotes:write", "Change a quote's draft; of one that was sent this makes the next version, and the one that is out counts until that is sent", 200, changeQuote).with(`{"note": "As we said on the phone."}`),
+		on("POST", "/api/v1/quotes/:id/send", "quotes:write", "Send a quote: freeze it, and mail its link", 200, sendQuote).with(`{}`),
+		on("POST", "/api/v1/quotes/:id/resend", "quotes:write", "Mail the link of an open quote once more", 200, resendQuote),
+		on("POST", "/api/v1/quotes/:id/withdraw", "quotes:write", "Take a quote back", 200, withdrawQuote),
+		on("POST", "/api/v1/quotes/:id/discard-draft", "quotes:write", "Throw the draft of the next version away; what was sent stays", 200, discardQuoteDraft),
 
 		on("POST", "/api/v1/customers", "customers:write", "Add a customer", 201, addCustomer).with(`{"name": "Ada's Apps", "email": "ada@example.com", "external_id": "ada-1"}`),
 		on("GET", "/api/v1/customers", "customers:read", "List customers", 200, listCustomers),

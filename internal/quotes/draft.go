@@ -137,6 +137,19 @@ func (s *Service) Revise(ctx context.Context, tenant, quote uuid.UUID, based str
 	return q, err
 }
 
+// Latest is a quote with its draft, where it has one.
+func (s *Service) Latest(ctx context.Context, tenant, quote uuid.UUID) (Quote, error) {
+	var q Quote
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
+		if q, err = s.read(ctx, tx, tenant, quote, 0); err != nil {
+			return err
+		}
+		q, err = s.latest(ctx, tx, tenant, q)
+		return err
+	})
+	return q, err
+}
+
 // latest is the quote with its draft, where it has one.
 func (s *Service) latest(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Quote) (Quote, error) {
 	if q.NextDraft == 0 {
@@ -237,6 +250,16 @@ func endOfDays(now time.Time, name string, days int) (time.Time, error) {
 		end = limits.DayEnd(end, zone)
 	}
 	return end, nil
+}
+
+// Wanted is the quote's offer as the start of a change. A validity that is over
+// is left out: it begins anew.
+func (q Quote) Wanted(now time.Time) Wanted {
+	w := Wanted{To: q.To, Customer: q.Customer, Plan: q.Offer.PlanID, Volumes: q.Offer.Volumes, Note: q.Offer.Note, ValidUntil: q.Offer.ValidUntil}
+	if !w.ValidUntil.After(now) {
+		w.ValidUntil = time.Time{}
+	}
+	return w
 }
 
 // Tag is the state of a quote's offer as text: it differs after every change.

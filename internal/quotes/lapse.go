@@ -3,6 +3,8 @@ package quotes
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,7 +13,26 @@ import (
 	"weir/internal/tenants"
 )
 
-const lapseBatch = 200
+const (
+	lapseBatch = 200
+	lapseEvery = 30 * time.Second
+)
+
+// Run lapses quotes until ctx ends.
+func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(lapseEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Lapse(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "quotes not lapsed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
 
 // Lapse writes down which quotes expired, and tells. A quote is expired by the
 // clock, whether it was written down or not; several workers may run this at
