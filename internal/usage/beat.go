@@ -60,7 +60,8 @@ func (p *Publisher) beat(ctx context.Context, stopped bool) error {
 			values ($1, $2, $3, now(), $4, $5, $6, case when $7 then now() end)
 			on conflict (instance_id) do update
 			set host = excluded.host, started_at = excluded.started_at, seen_at = excluded.seen_at, numbers = excluded.numbers,
-			    oldest_open = excluded.oldest_open, fresh_at = coalesce(excluded.fresh_at, instances.fresh_at), stopped_at = excluded.stopped_at`,
+			    oldest_open = excluded.oldest_open, fresh_at = coalesce(excluded.fresh_at, instances.fresh_at), stopped_at = excluded.stopped_at,
+			    retired_at = null`, // what lives is waited for, whatever was said of it
 			p.spool.instance, p.spool.o.Host, p.spool.started, given[:], orNull(p.spool.oldestOpen()), orNull(p.fresh.until()), stopped)
 		return err
 	})

@@ -195,6 +195,39 @@ func TestSpoolShrinksWhileItIsInUseAndKeepsOpenCalls(t *testing.T) {
 	wantTotals(t, db.Worker, calls(1005))
 }
 
+// TestARetiredInstanceThatComesBackIsWaitedForAgain: what it left is for whoever
+// finds its spool, and once it lives, reports are complete only as far as it says.
+func TestARetiredInstanceThatComesBackIsWaitedForAgain(t *testing.T) {
+	t.Parallel()
+	db, nats, dir, tenant := postgrestest.New(t), queuetest.New(t), t.TempDir(), id.New()
+	reports := NewReports(db.App, time.Now)
+	working(t, nats.Connect(), db.Worker)
+	s, _ := fastSpool(t, dir)
+	_, stop := publishing(t, s, nats.Connect(), db.App)
+	e := call(tenant, time.Now())
+	must(t, s.Admit(admission(e)))
+	eventually(t, "it says that a call is open", func() bool {
+		return query[bool](t, db.App, "select exists (select from instances where oldest_open is not null)")
+	})
+	stop()
+	crash(s)
+	owner(t, db, "update instances set retired_at = now(), stopped_at = null")
+	if over, err := reports.Over(t.Context(), s.Instance()); err != nil || over {
+		t.Errorf("what a retired instance left is looked for by nobody: %v, %v", over, err)
+	}
+
+	s, _ = fastSpool(t, dir)
+	p, _ := publishing(t, s, nats.Connect(), db.App)
+	eventually(t, "reports wait for its open call", func() bool {
+		rep, err := reports.Report(t.Context(), tenant, Query{From: time.Now().Add(-time.Hour), To: time.Now(), Bucket: Hour})
+		must(t, err)
+		return !rep.CompleteUntil.After(e.StartedAt)
+	})
+	must(t, s.Finish(&e))
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(1))
+}
+
 func TestOlderCopyOfTheSpoolLosesNothingNew(t *testing.T) {
 	t.Parallel()
 	db, nats, dir := postgrestest.New(t), queuetest.New(t), t.TempDir()

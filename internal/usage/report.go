@@ -171,11 +171,12 @@ func (q Query) check() []fault.Field {
 	return wrong
 }
 
-// Over tells whether an instance ended, or an operator retired it, and the books
-// have everything of it. One that never registered is not over.
+// Over tells whether an instance ended and the books have everything of it. One
+// that never registered is not over, nor is one that was only said to be gone:
+// what it left is counted if it is found.
 func (r *Reports) Over(ctx context.Context, instance uuid.UUID) (over bool, err error) {
 	err = r.db.Tx(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `select coalesce((select stopped_at is not null or retired_at is not null from instances where instance_id = $1), false)`, instance).Scan(&over)
+		return tx.QueryRow(ctx, `select coalesce((select stopped_at is not null from instances where instance_id = $1), false)`, instance).Scan(&over)
 	})
 	return over, err
 }

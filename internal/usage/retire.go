@@ -12,8 +12,8 @@ import (
 )
 
 // Retire says that nothing is to come of an instance that is gone: reports and
-// caps wait for it no longer. What it still has is counted all the same, should it
-// come back. It is written into the audit of the operator's tenant, as object. An
+// caps wait for it no longer, until it comes back. What it still has is counted all the
+// same, should it be found. It is written into the audit of the operator's tenant, as object. An
 // instance that says that it runs is a Conflict (instance_runs), one that is not
 // known NotFound; one that is over stays as it is.
 func (p *Pipeline) Retire(ctx context.Context, operator, instance uuid.UUID, audit Audit) error {
