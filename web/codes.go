@@ -87,6 +87,7 @@ var codeGroups = []codeGroup{
 		{"export_not_ready", "409", "The file is not made yet, or could not be made.", "Ask for the export; its state and reason say which."},
 		{"too_many_exports", "409", "Ten files are waiting to be made.", "Ask again when one of them is done."},
 		{"letter_not_replayable", "409", "The dead letter is counted already, is being tried, or is no event.", "Nothing has to be done."},
+		{"day_not_kept", "409", "Calls of the day are no longer kept, so it cannot be summed again.", "Nothing: the sums of the day stay."},
 		{"instance_runs", "409", "The instance still runs.", "Stop it; then nothing is left to retire."},
 		{"already_subscribed", "409", "The customer has an active subscription.", "Change or end that one first."},
 		{"customer_without_email", "422", "The customer has no e-mail address, so no link can be sent to it.", "Give it one, or ask for the link itself with send: false."},

@@ -198,7 +198,7 @@ func letterStanding(l usage.Letter) (ui.Tone, string) {
 func reasonWords(reason string) string {
 	if w := map[string]string{
 		"bad_signature": "not signed by a key that is known", "bad_run": "not as many lines as numbers", "bad_body": "no event", "other_shard": "of another shard",
-		"conflict": "another body under a taken id", "not_storable": "not taken by the database", "absurd_time": "of an absurd time",
+		"conflict": "another body under a taken id", "not_storable": "not taken by the database", "too_late": "of a day whose calls are no longer kept", "absurd_time": "of an absurd time",
 	}[reason]; w != "" {
 		return w
 	}

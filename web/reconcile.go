@@ -152,7 +152,7 @@ func (v reconcilePage) Apart() int64 {
 func (v reconcilePage) title() string {
 	date := v.Day.Add(8 * time.Hour).Format("Monday 2 January 2006")
 	switch {
-	case v.Books == nil:
+	case v.Books == nil, v.Books.Gone:
 		return date
 	case v.Open && v.Agrees() && !v.Books.Events.Quiet():
 		return date + ", so far: every book agrees, to the last token."

@@ -82,6 +82,11 @@ func importEvents(s *Server, r *request, _ none, b eventsBody) (importedJSON, er
 	}
 	for n, status := range results {
 		res := &out.Results[places[n]]
+		if status == usage.ImportTooOld {
+			gone := fault.InvalidFields(fault.Field{Pointer: "/started_at", Code: "too_old", Message: "Calls of that day are no longer kept, so nobody knows whether this one is counted already."})
+			res.Status, res.Error = "invalid", s.itemProblem(r, gone, requestID(r.echo), fmt.Sprintf("/events/%d", places[n]))
+			continue
+		}
 		res.Status, res.Event = string(status), id.Event.Format(events[n].ID)
 		if status == usage.ImportStored {
 			cost := events[n].Charge.Amount(events[n].Currency)

@@ -41,6 +41,7 @@ const (
 	badBody           = "bad_body"     // no JSON, or none of an event
 	otherShard        = "other_shard"  // the tenant belongs to another one
 	conflict          = "conflict"     // the id is taken by an event with another body
+	tooLate           = "too_late"     // events of its day are no longer kept, and with them whether it was counted
 	refusedByDatabase = "not_storable" // the database does not take it
 )
 

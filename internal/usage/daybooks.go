@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"weir/internal/fault"
 )
 
 // DayBooks are the sums of one civil day of a tenant, each summed on its own as
@@ -16,6 +18,7 @@ type DayBooks struct {
 	Calls, Refusals        int64 // rows of events: of calls that were admitted, and of refusals
 	Caps                   []CapBook
 	Differences            []Difference
+	Gone                   bool // calls of the day are no longer kept: nothing is compared with them
 	AsOf                   time.Time
 }
 
@@ -27,8 +30,7 @@ type CapBook struct {
 	Charged, Booked int64
 }
 
-// DayBooks reads the books of the day that begins at from and ends at to. What
-// was dropped after its retention is missing from Events.
+// DayBooks reads the books of the day that begins at from and ends at to.
 func (r *Reports) DayBooks(ctx context.Context, tenant uuid.UUID, from, to time.Time) (b DayBooks, err error) {
 	now := r.now()
 	err = r.db.Snapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
@@ -50,6 +52,10 @@ func (r *Reports) DayBooks(ctx context.Context, tenant uuid.UUID, from, to time.
 			return err
 		}
 		if b.Caps, err = capBooks(ctx, tx, tenant, from, to); err != nil {
+			return err
+		}
+		gone, err := goneBefore(ctx, tx, tenant)
+		if b.Gone = !kept(from, gone); b.Gone || err != nil {
 			return err
 		}
 		b.Differences, err = reconcile(ctx, tx, tenant, from, to, now)
@@ -143,9 +149,15 @@ func (r *Reports) DayChecks(ctx context.Context, tenant uuid.UUID, from, to time
 type Audit func(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object string, difference any) error
 
 // AskRebuild has a worker sum the day that begins at from and ends at to again
-// from its events, within seconds. Asking twice is asking once.
+// from its events, within seconds. Asking twice is asking once. Conflict
+// (day_not_kept) is one whose calls are no longer kept: its sums stay.
 func (r *Reports) AskRebuild(ctx context.Context, tenant uuid.UUID, from, to time.Time, audit Audit) error {
 	return r.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if gone, err := goneBefore(ctx, tx, tenant); err != nil {
+			return err
+		} else if !kept(from, gone) {
+			return fault.New(fault.Conflict, "day_not_kept", "Calls of this day are no longer kept. Its sums stay as they are.")
+		}
 		if err := audit(ctx, tx, tenant, "books.rebuild", from.UTC().Format(time.RFC3339), map[string]time.Time{"from": from, "to": to}); err != nil {
 			return err
 		}

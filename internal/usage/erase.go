@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,11 +50,9 @@ func (k *Keeper) EraseAsked(ctx context.Context) error {
 		return err
 	}
 	for _, e := range due {
-		if err := k.erase(ctx, e, now); err != nil {
-			return err
-		}
+		err = errors.Join(err, k.erase(ctx, e, now))
 	}
-	return nil
+	return err
 }
 
 func (k *Keeper) erase(ctx context.Context, e erasure, now time.Time) error {

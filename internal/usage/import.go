@@ -22,11 +22,14 @@ const KindImported = "imported"
 type Imported string
 
 // The results. A duplicate is an event that is stored already, as it is sent
-// again; a conflict is one that is stored with other figures, which stay.
+// again; a conflict is one that is stored with other figures, which stay. One
+// whose day is gone came before, or did not: nobody knows any more, and it is not
+// counted.
 const (
 	ImportStored    Imported = "stored"
 	ImportDuplicate Imported = "duplicate"
 	ImportConflict  Imported = "conflict"
+	ImportTooOld    Imported = "too_old"
 )
 
 // Importer takes in events of calls that were metered elsewhere. They go the way
@@ -75,7 +78,7 @@ func (i *Importer) Import(ctx context.Context, tenant uuid.UUID, events []Event)
 	seen := &i.lately[ShardOf(tenant)]
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	known, err := i.reports.byID(ctx, tenant, events)
+	known, gone, err := i.reports.byID(ctx, tenant, events)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +91,8 @@ func (i *Importer) Import(ctx context.Context, tenant uuid.UUID, events []Event)
 			was, found = seen.events[e.ID]
 		}
 		switch {
+		case !partition(e.ID).After(gone):
+			out[n] = ImportTooOld
 		case found && was.sameCall(e):
 			out[n] = ImportDuplicate
 		case found:
@@ -136,8 +141,9 @@ func (l *lately) keep(e Event) {
 	l.events[e.ID] = e
 }
 
-// byID are those of the events that are in the books.
-func (r *Reports) byID(ctx context.Context, tenant uuid.UUID, events []Event) (map[uuid.UUID]Event, error) {
+// byID are those of the events that are in the books, and the last day of which
+// they take none any more.
+func (r *Reports) byID(ctx context.Context, tenant uuid.UUID, events []Event) (known map[uuid.UUID]Event, gone time.Time, err error) {
 	ids := make([]uuid.UUID, len(events))
 	for i, e := range events {
 		ids[i] = e.ID
@@ -148,9 +154,12 @@ func (r *Reports) byID(ctx context.Context, tenant uuid.UUID, events []Event) (m
 	for i, u := range ids {
 		days[i] = id.Time(u).Truncate(day)
 	}
-	known := map[uuid.UUID]Event{}
-	err := r.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+	known = map[uuid.UUID]Event{}
+	err = r.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
 		clear(known)
+		if gone, err = goneBefore(ctx, tx, tenant); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, `
 			select `+eventColumns+`
 			from unnest($2::date[], $3::uuid[]) as k (day_utc, event_id)
@@ -165,5 +174,5 @@ func (r *Reports) byID(ctx context.Context, tenant uuid.UUID, events []Event) (m
 		}
 		return err
 	})
-	return known, err
+	return known, gone, err
 }

@@ -65,6 +65,32 @@ func TestABatchCountsWhatIsNewInItOnce(t *testing.T) {
 	}
 }
 
+// TestAnImportOfADayThatIsGoneIsRefused: it may have been counted before its call
+// was dropped.
+func TestAnImportOfADayThatIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	m.books.keeps(m.tenant, 30)
+	importer := NewImporter(m.spool, m.reports)
+	old, edge, fresh := m.clock.now().AddDate(0, 0, -33), m.clock.now().AddDate(0, 0, -30), m.clock.now().AddDate(0, 0, -29)
+	e := foreign(m.tenant, "e0", old, 10)
+	m.imports(importer, e)
+	m.drain()
+	must(t, m.books.keeper(400, time.Now).Drop(t.Context()))
+	for n, i := range []*Importer{importer, NewImporter(m.spool, m.reports)} {
+		got := m.imports(i, e, foreign(m.tenant, "e1", edge, 10), foreign(m.tenant, "e2", fresh, 10))
+		if got[0] != ImportTooOld || got[1] != ImportTooOld || got[2] == ImportTooOld {
+			t.Errorf("importer %d: %v", n, got)
+		}
+	}
+	eventually(t, "what is not too old is counted", func() bool {
+		return query[int64](t, m.books.Worker, "select sum(requests)::bigint from usage_day") == 2
+	})
+	if got := m.books.letters(); got != "" {
+		t.Errorf("dead letters: %s", got)
+	}
+}
+
 func TestAnImportWithOtherFiguresIsAConflictAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetering(t)

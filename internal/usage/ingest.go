@@ -46,14 +46,14 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		if err != nil {
 			return err
 		}
-		conflicts, err := findConflicts(ctx, tx, b.items, stored)
+		refused, err := findRefused(ctx, tx, b.items, stored)
 		if err != nil {
 			return err
 		}
-		if b.replays != uuid.Nil && len(conflicts) > 0 {
-			return errTaken
+		if b.replays != uuid.Nil && len(refused) > 0 {
+			return staysLetter(refused[0].reason)
 		}
-		letters := slices.Concat(b.letters, conflicts)
+		letters := slices.Concat(b.letters, refused)
 		sortLetters(letters)
 		fresh := newOnes(b.items, stored)
 		learned := lessons(fresh)
@@ -89,8 +89,9 @@ func newOnes(items []*item, stored map[uuid.UUID]bool) []*Event {
 	return events
 }
 
-// findConflicts are the items whose id was taken by another body.
-func findConflicts(ctx context.Context, tx pgx.Tx, items []*item, stored map[uuid.UUID]bool) ([]letter, error) {
+// findRefused are the items that are not stored and were not before: their id was
+// taken by another body, or their day is gone.
+func findRefused(ctx context.Context, tx pgx.Tx, items []*item, stored map[uuid.UUID]bool) ([]letter, error) {
 	if len(stored) == len(items) {
 		return nil, nil
 	}
@@ -117,8 +118,12 @@ func findConflicts(ctx context.Context, tx pgx.Tx, items []*item, stored map[uui
 		if it := old[event]; !bytes.Equal(it.hash[:], hash) {
 			letters = append(letters, it.letter(conflict))
 		}
+		delete(old, event)
 		return nil
 	})
+	for _, it := range old {
+		letters = append(letters, it.letter(tooLate))
+	}
 	return letters, err
 }
 

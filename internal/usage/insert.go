@@ -85,7 +85,9 @@ func cost(e *Event) pgtype.Numeric {
 	return numeric(e.Cost.Big())
 }
 
-// insertEvents stores the events whose id is new, and says which those are.
+// insertEvents stores the events whose id is new, and says which those are. None
+// is stored of a day whose events are gone, or go while this runs: it may have
+// been counted then.
 func insertEvents(ctx context.Context, tx pgx.Tx, items []*item) (map[uuid.UUID]bool, error) {
 	stored := make(map[uuid.UUID]bool, len(items))
 	if len(items) == 0 {
@@ -133,5 +135,7 @@ const insertSQL = `
 		requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units,
 		estimated, charge_pico, currency, cost_pico, cost_currency, test, corrects, detail, body_hash, instance_id, shard, number),
 	(select '00000000-0000-0000-0000-000000000000'::uuid as nil) as zero
+	where not exists (select from usage_retention r where e.day_utc <= r.gone_before)
+	  and not exists (select from usage_gone g where g.tenant_id = e.tenant_id and e.day_utc <= g.gone_before)
 	on conflict do nothing
 	returning event_id`

@@ -2,10 +2,10 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/postgres"
@@ -77,41 +77,44 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Drop makes the partitions of the coming days and drops what is past its time.
+// Drop makes the partitions of the coming days and drops what is past its time,
+// by the earlier of two clocks: ours, and that of the database.
 func (k *Keeper) Drop(ctx context.Context) error {
-	now := k.now().UTC()
-	oldest := now.Truncate(day).AddDate(0, 0, -k.days)
+	now, err := k.earlier(ctx)
+	if err != nil {
+		return err
+	}
 	for d := range 4 {
 		if err := k.exec(ctx, `select usage_ensure_day($1)`, now.Truncate(day).AddDate(0, 0, d)); err != nil {
 			return err
 		}
 	}
-	var gone []string
-	err := k.db.Tx(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `select usage_drop_days($1)`, oldest).Scan(&gone)
-	})
+	oldest, err := k.moveGone(ctx, now)
 	if err != nil {
 		return err
 	}
-	for _, partition := range gone {
-		k.log.InfoContext(ctx, "events past their time dropped", "partition", partition)
-	}
+	err = k.dropGone(ctx, oldest)
 	for _, old := range []struct {
-		sql  string
-		args []any
+		table, where string
+		before       time.Time
 	}{
-		{`delete from usage_minute where bucket < $1`, []any{now.Add(-MinutesKept)}},
-		{`delete from usage_quarter where bucket < $1`, []any{oldest}},
-		{`delete from cap_totals where window_start < $1`, []any{oldest.AddDate(0, -1, 0)}},
-		{`delete from usage_estimates where day_utc < $1::date`, []any{now.AddDate(0, 0, -estimates)}},
-		{`delete from reconciliations where day < $1 and asked_at is null`, []any{oldest}},
-		{`delete from usage_events e using usage_kept_days() t where t.tenant_id = e.tenant_id and e.day_utc < $1::date - t.days`, []any{now}},
+		{"usage_minute", "bucket < $1", now.Add(-MinutesKept)},
+		{"usage_quarter", "bucket < $1", oldest},
+		{"cap_totals", "window_start < $1", oldest.AddDate(0, -1, 0)},
+		{"usage_estimates", "day_utc < $1::date", now.AddDate(0, 0, -estimates)},
+		{"reconciliations", "day < $1 and asked_at is null", oldest},
 	} {
-		if err := k.exec(ctx, old.sql, old.args...); err != nil {
-			return err
-		}
+		err = errors.Join(err, k.clear(ctx, old.table, old.where, old.before))
 	}
-	return nil
+	return err
+}
+
+// earlier is now by the clock that is behind: one that jumped ahead drops nothing.
+func (k *Keeper) earlier(ctx context.Context) (now time.Time, err error) {
+	err = k.db.Tx(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `select least($1::timestamptz, now())`, k.now()).Scan(&now)
+	})
+	return now.UTC(), err
 }
 
 func (k *Keeper) exec(ctx context.Context, sql string, args ...any) error {
@@ -119,11 +122,4 @@ func (k *Keeper) exec(ctx context.Context, sql string, args ...any) error {
 		_, err := tx.Exec(ctx, sql, args...)
 		return err
 	})
-}
-
-// kept is the first instant of which every event of a tenant is surely there.
-func (k *Keeper) kept(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (time.Time, error) {
-	days := k.days
-	err := tx.QueryRow(ctx, `select least($2, (select days from usage_kept_days() where tenant_id = $1))`, tenant, days).Scan(&days)
-	return k.now().UTC().Truncate(day).AddDate(0, 0, 2-days), err
 }

@@ -139,13 +139,6 @@ func TestWhatIsPastItsTimeGoesAndSumsOfDaysStay(t *testing.T) {
 	if n := query[int64](t, b.Worker, "select count(*) from pg_inherits where inhparent = 'usage_events'::regclass"); n != 3+3 {
 		t.Errorf("%d partitions", n)
 	}
-	old := now.AddDate(0, 0, -40)
-	from := old.Truncate(day)
-	must(t, b.reports().AskRebuild(t.Context(), short, from, from.Add(24*time.Hour), unaudited))
-	must(t, keeper.RebuildAsked(t.Context()))
-	if n := query[int64](t, b.Worker, "select sum(requests)::bigint from usage_day where tenant_id = $1 and bucket = $2", short, from); n != 1 {
-		t.Errorf("a day whose calls are gone was summed from nothing: %d", n)
-	}
 }
 
 // TestAnErasedCustomersCallsNameNobodyAndCountWhatTheyDid: those in the books and

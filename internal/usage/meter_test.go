@@ -17,6 +17,7 @@ import (
 // metering is a meter on a real engine, spool, queue and database.
 type metering struct {
 	t       *testing.T
+	books   books
 	clock   *clock
 	dir     string
 	spool   *Spool
@@ -31,7 +32,7 @@ type metering struct {
 func newMetering(t *testing.T) *metering {
 	t.Helper()
 	b, q := newBooks(t), queuetest.New(t).Connect()
-	m := &metering{t: t, clock: newClock(), dir: t.TempDir(), tenant: id.New(), reports: NewReports(b.App, time.Now)}
+	m := &metering{t: t, books: b, clock: newClock(), dir: t.TempDir(), tenant: id.New(), reports: NewReports(b.App, time.Now)}
 	scope := limits.Scope{Kind: limits.ScopeCustomer, ID: id.New(), Name: "Starter"}
 	for _, l := range []limits.Limit{
 		{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 10},

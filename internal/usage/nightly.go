@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,12 +23,10 @@ func (k *Keeper) CheckDays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range due {
-		if err := k.check(ctx, d, now); err != nil {
-			return err
-		}
+	for _, d := range due { // one that fails is no other's
+		err = errors.Join(err, k.check(ctx, d, now))
 	}
-	return nil
+	return err
 }
 
 func (k *Keeper) unchecked(ctx context.Context, now time.Time) (due []civilDay, err error) {
@@ -39,7 +38,9 @@ func (k *Keeper) unchecked(ctx context.Context, now time.Time) (due []civilDay, 
 				from (select distinct tenant_id, bucket from usage_day where bucket > $1) b
 			) d
 			left join reconciliations r on r.tenant_id = d.tenant_id and r.day = d.bucket
+			left join usage_gone g on g.tenant_id = d.tenant_id
 			where d.bucket < $2 and r.checked_at is null
+			  and d.bucket >= (select greatest(gone_before, g.gone_before) + 1 from usage_retention)
 			order by d.bucket, d.tenant_id`, now.Add(-checksBack), now.Add(-longestOne-checkAfter), longestOne)
 		if err != nil {
 			return err
@@ -81,7 +82,7 @@ func (k *Keeper) note(ctx context.Context, d civilDay, differ []Difference, now 
 }
 
 // RebuildAsked sums the days anew that somebody asked for, and compares them
-// afterwards. One whose events are no longer all there is left as it is.
+// afterwards. One whose calls are no longer all there is left as it is.
 func (k *Keeper) RebuildAsked(ctx context.Context) error {
 	var asked []civilDay
 	err := k.db.Tx(ctx, func(tx pgx.Tx) error {
@@ -95,27 +96,18 @@ func (k *Keeper) RebuildAsked(ctx context.Context) error {
 		return err
 	})
 	for _, d := range asked {
-		if err = k.rebuild(ctx, d); err != nil {
-			break
-		}
+		err = errors.Join(err, k.rebuild(ctx, d))
 	}
 	return err
 }
 
 func (k *Keeper) rebuild(ctx context.Context, d civilDay) error {
 	now := k.now()
-	var from time.Time
-	err := k.db.Tx(ctx, func(tx pgx.Tx) (err error) {
-		from, err = k.kept(ctx, tx, d.tenant)
+	if err := Rebuild(ctx, k.db, d.tenant, d.from, d.to, now); err != nil && !errors.Is(err, ErrGone) {
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	if !d.from.Before(from) {
-		if err := Rebuild(ctx, k.db, d.tenant, d.from, d.to, now); err != nil {
-			return err
-		}
+	} else if err != nil {
+		k.log.WarnContext(ctx, "day not summed again", "tenant", d.tenant, "day", d.from, "error", err)
+		return k.exec(ctx, `update reconciliations set asked_at = null where tenant_id = $1 and day = $2`, d.tenant, d.from)
 	}
 	differ, err := Reconcile(ctx, k.db, d.tenant, d.from, d.to, now)
 	if err != nil {

@@ -17,11 +17,14 @@ const MinutesKept = 48 * time.Hour
 // Rebuild sums the rollups of every bucket and the totals of every calendar
 // window that starts in [from, to) again from the stored events of a tenant, bit
 // for bit, in one transaction: readers see the sums before or after, and what
-// workers commit meanwhile waits for it and is added. The events must all still
-// be there: what their retention dropped would be missing afterwards. db is a
-// pool of the worker role.
+// workers commit meanwhile waits for it and is added. Where calls may have been
+// dropped after their retention it is ErrGone and nothing changes, and none are
+// dropped meanwhile. db is a pool of the worker role.
 func Rebuild(ctx context.Context, db *postgres.DB, tenant uuid.UUID, from, to, now time.Time) error {
 	return db.Tx(ctx, func(tx pgx.Tx) error {
+		if err := stays(ctx, tx, tenant, from); err != nil {
+			return err
+		}
 		// In the order of the workers, so that none waits for us while we wait for it.
 		if _, err := tx.Exec(ctx, `lock table usage_minute, usage_quarter, usage_day, cap_totals in share row exclusive mode`); err != nil {
 			return err

@@ -52,19 +52,20 @@ func (w *Worker) replayAsked(ctx context.Context) error {
 
 // replay takes a letter's event through ingest again: with its mark and with the
 // note that it is counted, in one transaction. One whose id an event with another
-// body has stays what it is.
+// body has, or whose day is gone, stays what it is.
 func (w *Worker) replay(ctx context.Context, l Letter) error {
 	it := item{hash: sha256.Sum256(l.Payload), line: l.Payload}
 	reason := it.read(*l.Shard, w.o.Now())
 	it.event.Instance, it.event.Shard, it.event.Number = *l.Instance, *l.Shard, *l.Number
 	if reason == "" {
+		var stays staysLetter
 		err := w.try(ctx, batch{instance: *l.Instance, shard: *l.Shard, first: *l.Number, last: *l.Number, items: []*item{&it}, replays: l.ID})
 		switch {
 		case err == nil:
 			w.o.Log.Info("dead letter counted", "letter", l.ID, "instance", l.Instance, "shard", *l.Shard, "number", *l.Number)
 			return nil
-		case errors.Is(err, errTaken):
-			reason = conflict
+		case errors.As(err, &stays):
+			reason = string(stays)
 		case impossible(err):
 			reason = refusedByDatabase
 		default:
@@ -77,8 +78,12 @@ func (w *Worker) replay(ctx context.Context, l Letter) error {
 	})
 }
 
-// errTaken says that a replayed event's id is taken by another body.
-var errTaken = errors.New("usage: the id of a replayed event is taken")
+// staysLetter is the reason for which a replayed event cannot be counted.
+type staysLetter string
+
+func (s staysLetter) Error() string {
+	return "usage: a replayed event stays a dead letter: " + string(s)
+}
 
 // queueReplayed notes that the batch's letter is counted.
 func queueReplayed(rest *pgx.Batch, letter uuid.UUID) {
