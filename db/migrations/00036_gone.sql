@@ -8,7 +8,10 @@ create table usage_retention (
     gone_before date not null
 );
 insert into usage_retention (gone_before) values ('2020-01-01');
-grant select on usage_retention to weir_app;
+alter table usage_retention enable row level security;
+alter table usage_retention force row level security;
+create policy anybody on usage_retention for select using (true);
+create policy worker on usage_retention for update to weir_worker using (true);
 grant select, update on usage_retention to weir_worker;
 
 create table usage_gone (
@@ -21,6 +24,12 @@ create policy tenant on usage_gone to weir_app using (tenant_id = app_tenant());
 create policy worker on usage_gone to weir_worker using (true) with check (true);
 grant select on usage_gone to weir_app;
 grant select, insert, update on usage_gone to weir_worker;
+
+create function usage_kept_since() returns date
+    language sql stable security definer set search_path = pg_catalog, public, pg_temp
+    as $$ select r.gone_before from public.usage_retention r $$;
+revoke all on function usage_kept_since() from public;
+grant execute on function usage_kept_since() to weir_app, weir_worker;
 
 -- A partition that was dropped is not made again for what comes too late.
 -- +goose StatementBegin
@@ -67,4 +76,5 @@ exception when duplicate_table then -- made by another worker meanwhile
 end
 $$;
 -- +goose StatementEnd
+drop function usage_kept_since();
 drop table usage_gone, usage_retention;

@@ -22,7 +22,7 @@ const keepGone = "hashtext('usage_gone')"
 // particular, may be gone.
 func goneBefore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (d time.Time, err error) {
 	err = tx.QueryRow(ctx, `
-		select greatest((select gone_before from usage_retention), (select gone_before from usage_gone where tenant_id = $1))`, tenant).Scan(&d)
+		select greatest(usage_kept_since(), (select gone_before from usage_gone where tenant_id = $1))`, tenant).Scan(&d)
 	return d, err
 }
 
