@@ -58,3 +58,12 @@ func specificity(pattern string) int {
 	}
 	return literal
 }
+
+// share is part / whole of an amount, half away from zero.
+func share(amount, part, whole int64) int64 {
+	if whole == 0 {
+		return 0
+	}
+	n, d := new(big.Int).Mul(big.NewInt(amount), big.NewInt(part)), big.NewInt(whole)
+	return money.Half(n, d)
+}

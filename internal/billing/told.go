@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,14 +23,28 @@ func tellPublished(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID, v Ver
 	return message.Emit(ctx, tx, tenant, message.PlanPublished, toldVersion{id.Plan.Format(plan), id.PlanVersion.Format(v.ID), v.Number, Sentence(v.Limits)})
 }
 
-// toldSubscription is the data of messages about a subscription.
+// toldSubscription is the data of messages about a subscription: how it stands
+// after what happened.
 type toldSubscription struct {
-	ID          string `json:"id"`
-	Customer    string `json:"customer"`
-	Plan        string `json:"plan"`
-	PlanVersion string `json:"plan_version"`
+	ID             string    `json:"id"`
+	Customer       string    `json:"customer"`
+	Plan           string    `json:"plan"`
+	PlanVersion    string    `json:"plan_version"`
+	Status         Status    `json:"status"`
+	Suspended      bool      `json:"suspended"`
+	PendingVersion string    `json:"pending_version,omitempty"`
+	PeriodStart    time.Time `json:"period_start"`
+	PeriodEnd      time.Time `json:"period_end"`
 }
 
-func tellSubscription(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, t message.Type, subscription, customer uuid.UUID, p Plan) error {
-	return message.Emit(ctx, tx, tenant, t, toldSubscription{id.Subscription.Format(subscription), id.Customer.Format(customer), id.Plan.Format(p.ID), id.PlanVersion.Format(p.Version.ID)})
+func toldOf(sub Subscription) toldSubscription {
+	t := toldSubscription{
+		ID: id.Subscription.Format(sub.ID), Customer: id.Customer.Format(sub.Customer), Plan: id.Plan.Format(sub.Plan),
+		PlanVersion: id.PlanVersion.Format(sub.PlanVersion), Status: sub.Status, Suspended: sub.SuspendedAt != nil,
+		PeriodStart: sub.Current.Start, PeriodEnd: sub.Current.End,
+	}
+	if sub.Pending != uuid.Nil {
+		t.PendingVersion = id.PlanVersion.Format(sub.Pending)
+	}
+	return t
 }
