@@ -9,7 +9,7 @@ alter table plan_prices
     add column included     bigint not null default 0 check (included between 0 and 1000000000000000),
     add column package_size bigint not null default 0 check (package_size between 0 and 1000000000000000),
     add column tiers        jsonb not null default '[]' check (jsonb_typeof(tiers) = 'array'),
-    add constraint plan_prices_scheme_check check (
+    add constraint plan_prices_parts_check check (
         (scheme in ('graduated', 'volume')) = (jsonb_array_length(tiers) > 0) and (scheme = 'package') = (package_size > 0));
 
 -- +goose StatementBegin
@@ -165,6 +165,6 @@ end
 $$;
 -- +goose StatementEnd
 alter table plan_prices
-    drop constraint plan_prices_scheme_check,
+    drop constraint plan_prices_parts_check,
     drop column scheme, drop column included, drop column package_size, drop column tiers;
 alter table plan_versions drop column trial_days, drop column minimum_minor;

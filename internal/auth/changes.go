@@ -108,6 +108,7 @@ func (d *Directory) forget(c change) bool {
 		d.routes.Drop(c.tenant)
 	case "alias":
 		d.aliases.Drop(c.tenant)
+	case "override": // is a change of its customer too
 	case "catalogue":
 		d.books.Drop(c.tenant)
 	default:

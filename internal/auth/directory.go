@@ -227,14 +227,16 @@ func (d *Directory) Contract(ctx context.Context, tenant, customer uuid.UUID) (b
 	if err != nil {
 		return billing.Contract{}, err
 	}
-	if p.Subscription == uuid.Nil {
-		return p.on(g, g.noTerms), nil
+	now := d.now()
+	at := p.At(now)
+	if at.Subscription == uuid.Nil {
+		return p.under(now, at, g, g.noTerms), nil
 	}
-	t, err := d.terms.Get(ctx, ref{tenant, p.Version})
+	t, err := d.terms.Get(ctx, ref{tenant, at.Version})
 	if err != nil {
 		return billing.Contract{}, err
 	}
-	return p.on(g, t.at(g)), nil
+	return p.under(now, at, g, t.at(g)), nil
 }
 
 // Routes are the tenant's usable provider keys, opened.

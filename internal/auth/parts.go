@@ -108,19 +108,21 @@ type party struct {
 }
 
 type placedParty struct {
-	on *ground
-	by *placedTerms
+	on    *ground
+	by    *placedTerms
+	spell int // between which overrides begin and end
 	billing.Enforced
 }
 
-// on is the contract of a customer on its plan's terms.
-func (p *party) on(g *ground, t *placedTerms) billing.Contract {
-	e := p.placed.Load()
-	if e == nil || e.on != g || e.by != t {
-		e = &placedParty{g, t, g.Compile(p.Party, t.Terms)}
+// under is the contract at an instant of a customer, as it stands then, on its
+// plan's terms.
+func (p *party) under(now time.Time, at billing.Party, g *ground, t *placedTerms) billing.Contract {
+	e, spell := p.placed.Load(), at.Spell(now)
+	if e == nil || e.on != g || e.by != t || e.spell != spell {
+		e = &placedParty{g, t, spell, g.Compile(at, t.Terms, now)}
 		p.placed.Store(e)
 	}
-	return g.Contract(p.Party, t.Terms, e.Enforced)
+	return g.Contract(at, t.Terms, e.Enforced)
 }
 
 // readAliases leaves out what candidates' keys and pools are called: that may

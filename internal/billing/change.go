@@ -115,7 +115,7 @@ func (s *Service) change(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, sub S
 	} else if !sub.Current.Trial {
 		c.prorate()
 	}
-	over, err := overridesOf(ctx, tx, tenant, []uuid.UUID{sub.ID})
+	over, err := overridesOf(ctx, tx, tenant, at, sub.ID)
 	if err != nil {
 		return c, err
 	}
@@ -131,7 +131,7 @@ func changeable(sub Subscription, to Version) error {
 	case sub.Status == Cancelled:
 		return fault.New(fault.Conflict, "subscription_cancelled", "This subscription is cancelled and ends with its period. Take the cancellation back first.")
 	case to.Status == Draft:
-		return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+		return notPublished()
 	case sub.PlanVersion == to.ID && sub.Pending == uuid.Nil:
 		return alreadyOn("The customer is on this version of the plan already.")
 	case sub.PlanVersion == to.ID:
@@ -210,7 +210,7 @@ func (s *Service) PreviewChange(ctx context.Context, tenant, subscription, plan 
 			return err
 		}
 		if p.Version.Status != Published {
-			return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+			return notPublished()
 		}
 		c, err = s.change(ctx, tx, tenant, sub, p.Version.ID, when, s.stamp())
 		return err
@@ -275,7 +275,7 @@ func (s *Service) Move(ctx context.Context, tenant, customer, plan uuid.UUID) (S
 			return err
 		}
 		if p.Version.Status != Published {
-			return fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+			return notPublished()
 		}
 		if sub, err = s.lockOf(ctx, tx, tenant, customer); err != nil {
 			return err
@@ -293,7 +293,7 @@ func (s *Service) Move(ctx context.Context, tenant, customer, plan uuid.UUID) (S
 
 // lockOf locks the subscription that a customer has.
 func (s *Service) lockOf(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) (Subscription, error) {
-	p, err := readParty(ctx, tx, tenant, customer)
+	p, err := readParty(ctx, tx, tenant, customer, s.now())
 	if err != nil {
 		return Subscription{}, err
 	}

@@ -25,7 +25,7 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, based s
 		if err != nil {
 			return err
 		}
-		n, fee, currency, wrong := n.checked(t.Currency)
+		n, sums, wrong := n.checked(t.Currency)
 		if len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
@@ -46,7 +46,7 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, based s
 		if v.Status != Draft {
 			v = Version{Number: v.Number + 1}
 		}
-		v.BaseFee, v.Currency, v.Prices = fee, currency, nil
+		v.BaseFee, v.Minimum, v.Currency, v.Prices = sums.fee, sums.minimum, sums.currency, nil
 		if err := s.writeDraft(ctx, tx, tenant, plan, &v, n); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *Service) SaveDraft(ctx context.Context, tenant, plan uuid.UUID, based s
 // Tag is the state of a version as text: it differs after every change.
 func (v Version) Tag() string {
 	parts := sha256.New()
-	fmt.Fprintln(parts, v.ID, v.Status, v.BaseFee, v.CapOutput)
+	fmt.Fprintln(parts, v.ID, v.Status, v.BaseFee, v.Minimum, v.TrialDays, v.CapOutput)
 	for _, l := range v.Limits {
 		fmt.Fprintln(parts, l.ID)
 	}
@@ -73,10 +73,10 @@ func (s *Service) writeDraft(ctx context.Context, tx pgx.Tx, tenant, plan uuid.U
 	if v.ID == uuid.Nil {
 		return s.insertVersion(ctx, tx, tenant, plan, v, n)
 	}
-	v.Period, v.CapOutput = n.Period, n.CapOutput
+	v.Period, v.CapOutput, v.TrialDays = n.Period, n.CapOutput, n.TrialDays
 	_, err := tx.Exec(ctx, `
-		update plan_versions set base_fee_minor = $3, currency = $4, period = $5, cap_output = $6
-		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, v.BaseFee, v.Currency, v.Period, v.CapOutput)
+		update plan_versions set base_fee_minor = $3, minimum_minor = $4, currency = $5, period = $6, cap_output = $7, trial_days = $8
+		where tenant_id = $1 and plan_version_id = $2`, tenant, v.ID, v.BaseFee, v.Minimum, v.Currency, v.Period, v.CapOutput, v.TrialDays)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func TestMovesAtOnceLeaveOneSubscriptionOnOnePlan(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	subs, err := b.Subscriptions(t.Context(), b.tenant, customer, uuid.Nil, 10)
+	subs, err := b.Subscriptions(t.Context(), b.tenant, billing.SubscriptionFilter{Customer: customer}, uuid.Nil, 10)
 	if err != nil || len(subs.Items) != 1 || subs.Items[0].Plan == first.ID {
 		t.Errorf("%+v, %v", subs.Items, err)
 	}

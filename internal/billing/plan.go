@@ -45,6 +45,8 @@ type Version struct {
 	BaseFee     int64 // minor units of Currency, each period
 	Currency    string
 	Period      string // month
+	Minimum     int64  // minor units of Currency: the least of each whole period
+	TrialDays   int    // from the start of a subscription; never billed
 	CapOutput   bool   // an answer whose call states no ceiling gets one: what is reserved for it
 	CreatedAt   time.Time
 	PublishedAt *time.Time
@@ -55,8 +57,10 @@ type NewVersion struct {
 	Limits  []limits.Limit
 	Prices  []Price
 	BaseFee *money.Amount // nil: none, in the tenant's currency
+	Minimum *money.Amount // nil: none
 	Period  string        // "" is month
 
+	TrialDays int
 	CapOutput bool
 }
 
@@ -64,7 +68,7 @@ const maxLines = 200
 
 // checked returns n with defaults and the fee in minor units, or every field
 // that is wrong.
-func (n NewVersion) checked(tenantCurrency string) (NewVersion, int64, string, []fault.Field) {
+func (n NewVersion) checked(tenantCurrency string) (NewVersion, amounts, []fault.Field) {
 	if n.Period == "" {
 		n.Period = "month"
 	}
@@ -81,20 +85,34 @@ func (n NewVersion) checked(tenantCurrency string) (NewVersion, int64, string, [
 		wrong = append(wrong, limits.Check(n.Limits)...)
 	}
 	wrong = append(wrong, checkPrices(n.Prices)...)
-	fee, currency := int64(0), tenantCurrency
-	if n.BaseFee != nil {
-		var err error
-		currency = n.BaseFee.Currency
-		switch {
-		case currency != tenantCurrency:
-			wrong = append(wrong, fault.Field{Pointer: "/base_fee/currency", Code: "wrong_currency", Message: "The tenant bills in " + tenantCurrency + "."})
-		default:
-			if fee, err = money.ParseMinor(n.BaseFee.Amount, currency); err != nil {
-				wrong = append(wrong, fault.Field{Pointer: "/base_fee/amount", Code: "bad_amount", Message: "This is not an amount such as \"49.00\": digits, and at most as many decimals as the currency has."})
-			}
-		}
+	if n.TrialDays < 0 || n.TrialDays > 365 {
+		wrong = append(wrong, fault.Field{Pointer: "/trial_days", Code: "out_of_range", Message: "A trial has 0 to 365 days."})
 	}
-	return n, fee, currency, wrong
+	sums := amounts{currency: tenantCurrency}
+	sums.fee, wrong = minor("/base_fee", n.BaseFee, tenantCurrency, wrong)
+	sums.minimum, wrong = minor("/minimum", n.Minimum, tenantCurrency, wrong)
+	return n, sums, wrong
+}
+
+// amounts are those of a version, in minor units of a currency.
+type amounts struct {
+	fee, minimum int64
+	currency     string
+}
+
+// minor is an amount in minor units of the tenant's currency; nil is 0.
+func minor(pointer string, a *money.Amount, currency string, wrong []fault.Field) (int64, []fault.Field) {
+	if a == nil {
+		return 0, wrong
+	}
+	if a.Currency != currency {
+		return 0, append(wrong, fault.Field{Pointer: pointer + "/currency", Code: "wrong_currency", Message: "The tenant bills in " + currency + "."})
+	}
+	n, err := money.ParseMinor(a.Amount, currency)
+	if err != nil {
+		wrong = append(wrong, fault.Field{Pointer: pointer + "/amount", Code: "bad_amount", Message: "This is not an amount such as \"49.00\": digits, and at most as many decimals as the currency has."})
+	}
+	return n, wrong
 }
 
 func checkPrices(prices []Price) (wrong []fault.Field) {
@@ -116,9 +134,10 @@ func checkPrices(prices []Price) (wrong []fault.Field) {
 		if !slices.Contains(usage.Classes, p.Class) {
 			at("class", "not_one_of", "This must be one of input, cached_input, cache_write, output, reasoning, request, unit.")
 		}
-		if p.MicrosPerMillion < 0 || p.MicrosPerMillion > 1_000_000_000_000 {
+		if !validPrice(p.MicrosPerMillion) {
 			at("micros_per_million", "out_of_range", "This must be between 0 and 1,000,000,000,000 micro-units for a million.")
 		}
+		p.checkScheme(at)
 		if first, twice := seen[line{p.Models, p.Class}]; twice {
 			at("class", "duplicate", fmt.Sprintf("Line %d prices the same class of the same models.", first+1))
 		}
@@ -135,7 +154,7 @@ func (v Version) Placed(customer uuid.UUID, planName string) []limits.Limit {
 // Checked is what SaveDraft would say to n: n with its defaults, or every field
 // that is wrong.
 func (n NewVersion) Checked(tenantCurrency string) (NewVersion, error) {
-	n, _, _, wrong := n.checked(tenantCurrency)
+	n, _, wrong := n.checked(tenantCurrency)
 	if len(wrong) > 0 {
 		return n, fault.InvalidFields(wrong...)
 	}

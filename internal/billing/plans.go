@@ -44,7 +44,7 @@ func (s *Service) addPlan(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, name
 	if err != nil {
 		return Plan{}, err
 	}
-	n, fee, currency, wrong := n.checked(t.Currency)
+	n, sums, wrong := n.checked(t.Currency)
 	if wrong = append(tenants.CheckName("/name", name), wrong...); len(wrong) > 0 {
 		return Plan{}, fault.InvalidFields(wrong...)
 	}
@@ -54,7 +54,7 @@ func (s *Service) addPlan(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, name
 	if err != nil {
 		return Plan{}, err
 	}
-	p.Version = Version{Number: 1, BaseFee: fee, Currency: currency}
+	p.Version = Version{Number: 1, BaseFee: sums.fee, Minimum: sums.minimum, Currency: sums.currency}
 	if err := s.insertVersion(ctx, tx, tenant, p.ID, &p.Version, n); err != nil {
 		return Plan{}, err
 	}
@@ -69,14 +69,14 @@ func (s *Service) AddVersion(ctx context.Context, tenant, plan uuid.UUID, n NewV
 		if err != nil {
 			return err
 		}
-		n, fee, currency, wrong := n.checked(t.Currency)
+		n, sums, wrong := n.checked(t.Currency)
 		if len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
 		if p, err = readPlan(ctx, tx, tenant, plan); err != nil {
 			return err
 		}
-		v := Version{BaseFee: fee, Currency: currency}
+		v := Version{BaseFee: sums.fee, Minimum: sums.minimum, Currency: sums.currency}
 		err = tx.QueryRow(ctx, `
 			select coalesce(max(number), 0) + 1 from plan_versions
 			where tenant_id = $1 and plan_id = $2`, tenant, plan).Scan(&v.Number)
@@ -93,11 +93,11 @@ func (s *Service) AddVersion(ctx context.Context, tenant, plan uuid.UUID, n NewV
 }
 
 func (s *Service) insertVersion(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID, v *Version, n NewVersion) error {
-	v.ID, v.Status, v.Period, v.CapOutput, v.CreatedAt = id.New(), Draft, n.Period, n.CapOutput, s.stamp()
+	v.ID, v.Status, v.Period, v.CapOutput, v.TrialDays, v.CreatedAt = id.New(), Draft, n.Period, n.CapOutput, n.TrialDays, s.stamp()
 	_, err := tx.Exec(ctx, `
-		insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, base_fee_minor, currency, period, cap_output, created_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		tenant, v.ID, plan, v.Number, string(v.Status), v.BaseFee, v.Currency, v.Period, v.CapOutput, v.CreatedAt)
+		insert into plan_versions (tenant_id, plan_version_id, plan_id, number, status, base_fee_minor, minimum_minor, currency, period, cap_output, trial_days, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		tenant, v.ID, plan, v.Number, string(v.Status), v.BaseFee, v.Minimum, v.Currency, v.Period, v.CapOutput, v.TrialDays, v.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,9 @@ func (s *Service) insertParts(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 	for i, p := range n.Prices {
 		p.ID = id.New()
 		_, err := tx.Exec(ctx, `
-			insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million)
-			values ($1, $2, $3, $4, $5, $6, $7)`, tenant, p.ID, v.ID, i, p.Models, string(p.Class), p.MicrosPerMillion)
+			insert into plan_prices (tenant_id, price_id, plan_version_id, position, models, class, micros_per_million, scheme, included, package_size, tiers)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			tenant, p.ID, v.ID, i, p.Models, string(p.Class), p.MicrosPerMillion, string(p.scheme()), p.Included, p.Package, p.tiers())
 		if err != nil {
 			return err
 		}
@@ -242,9 +243,9 @@ func newestVersion(ctx context.Context, tx pgx.Tx, tenant, plan uuid.UUID) (Vers
 func oneVersion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, condition string, arg uuid.UUID) (Version, error) {
 	var v Version
 	err := tx.QueryRow(ctx, `
-		select plan_version_id, number, status, base_fee_minor, currency, period, cap_output, created_at, published_at
+		select plan_version_id, number, status, base_fee_minor, minimum_minor, currency, period, cap_output, trial_days, created_at, published_at
 		from plan_versions where tenant_id = $1 and `+condition, tenant, arg).
-		Scan(&v.ID, &v.Number, &v.Status, &v.BaseFee, &v.Currency, &v.Period, &v.CapOutput, &v.CreatedAt, &v.PublishedAt)
+		Scan(&v.ID, &v.Number, &v.Status, &v.BaseFee, &v.Minimum, &v.Currency, &v.Period, &v.CapOutput, &v.TrialDays, &v.CreatedAt, &v.PublishedAt)
 	if err != nil {
 		return v, err
 	}
@@ -254,13 +255,13 @@ func oneVersion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, condition stri
 	}
 	v.Limits = byOwner[v.ID]
 	rows, err := tx.Query(ctx, `
-		select price_id, models, class, micros_per_million from plan_prices
+		select price_id, models, class, micros_per_million, scheme, included, package_size, tiers from plan_prices
 		where tenant_id = $1 and plan_version_id = $2 order by position`, tenant, v.ID)
 	if err != nil {
 		return v, err
 	}
 	v.Prices, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Price, err error) {
-		err = row.Scan(&p.ID, &p.Models, &p.Class, &p.MicrosPerMillion)
+		err = row.Scan(&p.ID, &p.Models, &p.Class, &p.MicrosPerMillion, &p.Scheme, &p.Included, &p.Package, &p.Tiers)
 		return p, err
 	})
 	return v, err

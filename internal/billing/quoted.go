@@ -24,7 +24,7 @@ func (s *Service) QuotedTx(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UU
 	if err != nil {
 		return v, err
 	}
-	n, fee, currency, wrong := n.checked(t.Currency)
+	n, sums, wrong := n.checked(t.Currency)
 	if len(wrong) > 0 {
 		return v, fault.InvalidFields(wrong...)
 	}
@@ -41,7 +41,7 @@ func (s *Service) QuotedTx(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UU
 	case v.Status != Draft:
 		v = Version{Number: v.Number + 1}
 	}
-	v.BaseFee, v.Currency, v.Prices = fee, currency, nil
+	v.BaseFee, v.Minimum, v.Currency, v.Prices = sums.fee, sums.minimum, sums.currency, nil
 	return v, conflict(s.writeDraft(ctx, tx, tenant, plan, &v, n))
 }
 
@@ -82,44 +82,33 @@ func (s *Service) PublishQuotedTx(ctx context.Context, tx pgx.Tx, tenant, versio
 }
 
 // SubscribeVersionTx puts a customer on a plan version, from now: one that is on
-// a plan already moves, at once. The version that it is on already is left as it
-// is. A draft is a Conflict.
+// a plan already moves, at once, and a cancellation of it is taken back. The
+// version that it is on already is left as it is. A draft is a Conflict.
 func (s *Service) SubscribeVersionTx(ctx context.Context, tx pgx.Tx, tenant, customer, version uuid.UUID) (Subscription, error) {
-	var sub Subscription
-	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	sub, err := s.lockOf(ctx, tx, tenant, customer)
+	if err != nil && fault.Of(err).Code == "no_active_subscription" || err == nil && sub.Status == Ended {
+		return s.SubscribeTx(ctx, tx, tenant, Start{Customer: customer, Version: version})
+	}
+	if err != nil || sub.PlanVersion == version && sub.Status != Cancelled && sub.Pending == uuid.Nil {
+		return sub, err
+	}
+	if sub.Status == Cancelled {
+		sub.CancelledAt = nil
+		sub.Status = sub.standing()
+	}
+	if sub.PlanVersion == version {
+		sub.Pending = uuid.Nil
+		if err := saveSubscription(ctx, tx, tenant, &sub); err != nil {
+			return sub, err
+		}
+		return sub, s.note(ctx, tx, tenant, sub, message.SubscriptionKept, map[string]string{"status": string(sub.Status)})
+	}
+	c, err := s.change(ctx, tx, tenant, sub, version, AtOnce, s.stamp())
 	if err != nil {
 		return sub, err
 	}
-	c, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
-	if err != nil {
-		return sub, err
-	}
-	terms, err := readTerms(ctx, tx, tenant, version)
-	if err != nil {
-		return sub, err
-	}
-	if terms.Version.Status == Draft {
-		return sub, notPublished()
-	}
-	p := Plan{ID: terms.PlanID, Name: terms.Plan, Version: terms.Version}
-	sub, err = lockSubscription(ctx, tx, tenant, customer)
-	action, told := "subscription.changed", message.SubscriptionChanged
-	switch {
-	case err == nil && sub.PlanVersion == version:
-		return sub, nil
-	case err == nil:
-		err = s.move(ctx, tx, tenant, &sub, p)
-	case fault.Of(err).Code == "no_active_subscription":
-		action, told = "subscription.created", message.SubscriptionCreated
-		sub, err = s.insertSubscription(ctx, tx, t, customer, p)
-	}
-	if err != nil {
-		return sub, conflict(err)
-	}
-	if err := tellSubscription(ctx, tx, tenant, told, sub.ID, customer, p); err != nil {
-		return sub, err
-	}
-	return sub, tenants.Audit(ctx, tx, tenant, action, id.Subscription.Format(sub.ID), map[string]string{"customer": c.Name, "plan": p.Name, "plan_version": id.PlanVersion.Format(version)})
+	err = s.apply(ctx, tx, tenant, &c, uuid.Nil)
+	return c.Subscription, conflict(err)
 }
 
 func notPublished() error {

@@ -19,7 +19,11 @@ type Price struct {
 	ID               uuid.UUID
 	Models           string // pattern; "*" is every model
 	Class            usage.Class
-	MicrosPerMillion int64 // millionths of the currency for a million tokens, requests or units
+	MicrosPerMillion int64  // millionths of the currency for a million tokens, requests or units
+	Scheme           Scheme // "" is PerUnit
+	Included         int64  // units of each period that cost nothing
+	Package          int64  // units of one, for PerPackage
+	Tiers            []Tier // for Graduated and Volume, the last without end
 }
 
 // RatesFor picks the price lines that count for a model: for each class the
@@ -45,7 +49,7 @@ func RatesFor(prices []Price, model string) []usage.Rate {
 			p = best[instead]
 		}
 		if p != nil {
-			out = append(out, usage.Rate{Price: p.ID, Class: c, MicrosPerMillion: p.MicrosPerMillion})
+			out = append(out, usage.Rate{Price: p.ID, Class: c, MicrosPerMillion: p.Listed()})
 		}
 	}
 	return out
@@ -57,13 +61,4 @@ func specificity(pattern string) int {
 		return 1_000_000 + literal
 	}
 	return literal
-}
-
-// share is part / whole of an amount, half away from zero.
-func share(amount, part, whole int64) int64 {
-	if whole == 0 {
-		return 0
-	}
-	n, d := new(big.Int).Mul(big.NewInt(amount), big.NewInt(part)), big.NewInt(whole)
-	return money.Half(n, d)
 }

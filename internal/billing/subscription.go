@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/message"
 	"weir/internal/tenants"
@@ -46,6 +45,7 @@ type Subscription struct {
 	Current     Period    // the newest
 	Revision    int       // how many times it was changed
 
+	tenant    uuid.UUID
 	anchor    time.Time
 	lastToken []byte
 }
@@ -78,7 +78,7 @@ func (s *Service) subscribe(ctx context.Context, tx pgx.Tx, tenant, customer, pl
 		return Subscription{}, err
 	}
 	if p.Version.Status != Published {
-		return Subscription{}, fault.New(fault.Conflict, "plan_not_published", "This plan has no published version yet; publish it first.")
+		return Subscription{}, notPublished()
 	}
 	return s.SubscribeTx(ctx, tx, tenant, Start{Customer: customer, Version: p.Version.ID})
 }
@@ -101,7 +101,7 @@ func (s *Service) SubscribeTx(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 		return Subscription{}, err
 	}
 	if terms.Version.Status == Draft {
-		return Subscription{}, fault.New(fault.Conflict, "plan_not_published", "This plan version is a draft; publish it first.")
+		return Subscription{}, notPublished()
 	}
 	sub, err := s.insertSubscription(ctx, tx, t, n, terms)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Service) insertSubscription(ctx context.Context, tx pgx.Tx, t tenants.T
 	if n.Status == Active {
 		days = 0
 	}
-	sub := Subscription{ID: id.New(), Customer: n.Customer, Plan: terms.PlanID, PlanVersion: n.Version, Status: Active, StartedAt: s.stamp(), Revision: 1}
+	sub := Subscription{tenant: t.ID, ID: id.New(), Customer: n.Customer, Plan: terms.PlanID, PlanVersion: n.Version, Status: Active, StartedAt: s.stamp(), Revision: 1}
 	if sub.Current, sub.anchor = first(sub.StartedAt, zone, days); sub.Current.Trial {
 		sub.Status, sub.TrialEndsAt = Trialing, &sub.Current.End
 	}
@@ -141,7 +141,7 @@ func insertPeriod(ctx context.Context, tx pgx.Tx, tenant, subscription uuid.UUID
 }
 
 const subscriptionQuery = `
-	select s.subscription_id, s.customer_id, v.plan_id, s.plan_version_id, s.status, s.started_at, s.trial_ends_at, s.past_due_at,
+	select s.tenant_id, s.subscription_id, s.customer_id, v.plan_id, s.plan_version_id, s.status, s.started_at, s.trial_ends_at, s.past_due_at,
 	       s.cancelled_at, s.suspended_at, s.ended_at, coalesce(s.pending_version_id, '00000000-0000-0000-0000-000000000000'),
 	       s.revision, s.anchor, s.last_token, p.starts_at, p.ends_at, p.number, p.trial
 	from subscriptions s
@@ -150,7 +150,7 @@ const subscriptionQuery = `
 	where s.tenant_id = $1 and `
 
 func scanSubscription(row pgx.CollectableRow) (sub Subscription, err error) {
-	err = row.Scan(&sub.ID, &sub.Customer, &sub.Plan, &sub.PlanVersion, &sub.Status, &sub.StartedAt, &sub.TrialEndsAt, &sub.PastDueAt,
+	err = row.Scan(&sub.tenant, &sub.ID, &sub.Customer, &sub.Plan, &sub.PlanVersion, &sub.Status, &sub.StartedAt, &sub.TrialEndsAt, &sub.PastDueAt,
 		&sub.CancelledAt, &sub.SuspendedAt, &sub.EndedAt, &sub.Pending, &sub.Revision, &sub.anchor, &sub.lastToken,
 		&sub.Current.Start, &sub.Current.End, &sub.Current.Number, &sub.Current.Trial)
 	return sub, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,11 +13,32 @@ import (
 	"weir/internal/tenants"
 )
 
-// Party is a customer, and the subscription that it has.
+// Party is a customer, and the subscription that it has. What is to come is part
+// of it, so that it takes effect at its instant without being read again.
 type Party struct {
 	Customer     tenants.Customer
 	Subscription uuid.UUID // zero: no active one
 	Version      uuid.UUID // the plan version that it is on
+	Suspended    bool      // the subscription
+	Overrides    []Override
+
+	periodEnds time.Time
+	ends       bool      // with the period
+	next       uuid.UUID // the version from the period's end on; zero: the same
+}
+
+// At is the party as it stands at an instant: on the version that waited for its
+// period's end, or on none where it was cancelled, even before the period is
+// turned.
+func (p Party) At(now time.Time) Party {
+	switch {
+	case p.Subscription == uuid.Nil || now.Before(p.periodEnds):
+	case p.ends:
+		p.Subscription, p.Version, p.Overrides = uuid.Nil, uuid.Nil, nil
+	case p.next != uuid.Nil:
+		p.Version = p.next
+	}
+	return p
 }
 
 // Terms are what a plan version says, to all who are on it.
@@ -36,22 +58,31 @@ func (t Terms) In(z limits.Zones) Terms {
 func (s *Service) PartyOf(ctx context.Context, tenant, customer uuid.UUID) (Party, error) {
 	var p Party
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		p, err = readParty(ctx, tx, tenant, customer)
+		p, err = readParty(ctx, tx, tenant, customer, s.now())
 		return err
 	})
 	return p, err
 }
 
-func readParty(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) (p Party, err error) {
+// readParty reads a party for what is at an instant and later.
+func readParty(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID, at time.Time) (p Party, err error) {
 	if p.Customer, err = tenants.ReadCustomer(ctx, tx, tenant, customer); err != nil {
 		return p, err
 	}
 	err = tx.QueryRow(ctx, `
-		select subscription_id, plan_version_id from subscriptions
-		where tenant_id = $1 and customer_id = $2 and status <> 'ended'`, tenant, customer).Scan(&p.Subscription, &p.Version)
+		select subscription_id, plan_version_id, suspended_at is not null, period_ends_at, status = 'cancelled',
+		       coalesce(pending_version_id, '00000000-0000-0000-0000-000000000000')
+		from subscriptions
+		where tenant_id = $1 and customer_id = $2 and status <> 'ended'`, tenant, customer).
+		Scan(&p.Subscription, &p.Version, &p.Suspended, &p.periodEnds, &p.ends, &p.next)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, nil
 	}
+	if err != nil {
+		return p, err
+	}
+	over, err := overridesOf(ctx, tx, tenant, at, p.Subscription)
+	p.Overrides = over[p.Subscription]
 	return p, err
 }
 

@@ -93,7 +93,7 @@ type Turner struct {
 func NewTurner(s *Service, log *slog.Logger) *Turner { return &Turner{s, log} }
 
 const (
-	turnEvery = time.Second
+	turnEvery   = time.Second
 	turnsAtMost = 200 // in one look
 )
 

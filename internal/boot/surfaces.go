@@ -36,10 +36,15 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	if err != nil {
 		return nil, err
 	}
+	previewKey, err := hkdf.Key(sha256.New, app[0].Bytes, nil, "weir previews v1", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
 	client := catalogue.NewClient(a.guard)
 	tenantService := tenants.New(a.db, ring, a.guard, client, a.Now)
 	a.tenants = tenantService
 	billingService := billing.New(a.db, a.Now)
+	billingService.Sign(previewKey)
 	a.directory = auth.NewDirectory(a.db, tenantService, billingService, tokens, a.Now)
 	a.used = auth.NewLastUsed(tenantService, a.log, a.Now)
 	halted, halt := context.WithCancel(context.Background())

@@ -26,7 +26,8 @@ import (
 const tellerConns = 8
 
 // teller is what a worker does for tenants beside storing what happened: it tells
-// people and programs, and makes files.
+// people and programs, makes files, opens the periods of subscriptions, and writes
+// down which quotes lapsed.
 type teller struct {
 	db      *postgres.DB
 	guard   *outbound.Guard
@@ -34,6 +35,7 @@ type teller struct {
 	alerts  *notify.Evaluator
 	exports *exports.Maker
 	quotes  *quotes.Service
+	turner  *billing.Turner
 }
 
 // newTeller makes it. Tenants' tables are read as the API's role, tenant by
@@ -52,8 +54,12 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	service := notify.New(db, tenantService, guard, time.Now)
 	mail := mailer(outbox, notify.SMTP{Addr: cfg.SMTPAddr, User: cfg.SMTPUser, Password: cfg.SMTPPassword, From: cfg.MailFrom})
 	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
-	offers := quotes.New(db, tenantService, billing.New(db, time.Now), service, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
-	return &teller{db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log), offers}, nil
+	plans := billing.New(db, time.Now)
+	offers := quotes.New(db, tenantService, plans, service, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
+	return &teller{
+		db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log), offers,
+		billing.NewTurner(plans, log),
+	}, nil
 }
 
 func (t *teller) close() {
@@ -67,5 +73,6 @@ func (t *teller) run(ctx context.Context, log *slog.Logger) error {
 	group.Go(func() error { return t.alerts.Run(ctx) })
 	group.Go(func() error { return t.exports.Run(ctx) })
 	group.Go(func() error { return t.quotes.Run(ctx, log) })
+	group.Go(func() error { return t.turner.Run(ctx) })
 	return group.Wait()
 }

@@ -21,7 +21,7 @@ type subscriptionJSON struct {
 	Customer      string     `json:"customer"`
 	Plan          string     `json:"plan"`
 	PlanVersion   string     `json:"plan_version"`
-	Status        string     `json:"status" enum:"active,ended"`
+	Status        string     `json:"status" enum:"trialing,active,past_due,cancelled,ended"`
 	StartedAt     time.Time  `json:"started_at"`
 	EndedAt       *time.Time `json:"ended_at"`
 	CurrentPeriod periodJSON `json:"current_period"`
@@ -35,7 +35,7 @@ type periodJSON struct {
 func subscriptionOf(sub billing.Subscription) subscriptionJSON {
 	return subscriptionJSON{
 		ID: id.Subscription.Format(sub.ID), Customer: id.Customer.Format(sub.Customer), Plan: id.Plan.Format(sub.Plan),
-		PlanVersion: id.PlanVersion.Format(sub.PlanVersion), Status: sub.Status, StartedAt: sub.StartedAt, EndedAt: sub.EndedAt,
+		PlanVersion: id.PlanVersion.Format(sub.PlanVersion), Status: string(sub.Status), StartedAt: sub.StartedAt, EndedAt: sub.EndedAt,
 		CurrentPeriod: periodJSON{Start: sub.Current.Start, End: sub.Current.End},
 	}
 }
@@ -77,7 +77,7 @@ func listSubscriptions(s *Server, r *request, q subscriptionQuery, _ none) (page
 		return page[subscriptionJSON]{}, err
 	}
 	return list(s, r, listQuery{q.Limit, q.Cursor}, "subscriptions?"+q.Customer, func(after uuid.UUID, limit int) (tenants.Page[billing.Subscription], error) {
-		return s.billing.Subscriptions(r.ctx, r.tenant(), customer, after, limit)
+		return s.billing.Subscriptions(r.ctx, r.tenant(), billing.SubscriptionFilter{Customer: customer}, after, limit)
 	}, subscriptionOf)
 }
 

@@ -44,6 +44,7 @@ const (
 	Message      Kind = "msg"
 	Alert        Kind = "alr"
 	Quote        Kind = "quo"
+	Override     Kind = "ovr"
 )
 
 // New returns a fresh UUIDv7. It panics only when the system has no randomness.

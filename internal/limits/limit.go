@@ -149,6 +149,27 @@ func (l Limit) Ledger(model string) string {
 	return name
 }
 
+// Same tells whether two limits of one scope count the same: one of them can stand
+// in the place of the other, on the same ledger.
+func (l Limit) Same(o Limit) bool { return l.family() == o.family() && l.EachModel == o.EachModel }
+
+// Overridden is list with each of by in the place of the limit that counts the
+// same, or added where there is none. Of several, the last counts.
+func Overridden(list, by []Limit) []Limit {
+	if len(by) == 0 {
+		return list
+	}
+	out := slices.Clone(list)
+	for _, l := range by {
+		if i := slices.IndexFunc(out, l.Same); i >= 0 {
+			out[i] = l
+		} else {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 // LedgerOf is the ledger of a call that states an end user. Who that is cannot
 // be read from it.
 func (l Limit) LedgerOf(model, endUser string) string {

@@ -29,7 +29,22 @@ const (
 	QuoteAccepted        Type = "quote.accepted"
 	QuoteDeclined        Type = "quote.declined"
 	QuoteExpired         Type = "quote.expired"
-	ExportFinished       Type = "export.finished"
+
+	SubscriptionScheduled   Type = "subscription.scheduled"
+	SubscriptionUnscheduled Type = "subscription.unscheduled"
+	SubscriptionActivated   Type = "subscription.activated"
+	SubscriptionRenewed     Type = "subscription.renewed"
+	SubscriptionPastDue     Type = "subscription.past_due"
+	SubscriptionSettled     Type = "subscription.settled"
+	SubscriptionSuspended   Type = "subscription.suspended"
+	SubscriptionResumed     Type = "subscription.resumed"
+	SubscriptionCancelled   Type = "subscription.cancelled"
+	SubscriptionKept        Type = "subscription.kept"
+	SubscriptionEnded       Type = "subscription.ended"
+	OverrideCreated         Type = "override.created"
+	OverrideEnded           Type = "override.ended"
+
+	ExportFinished Type = "export.finished"
 )
 
 // Described is a type with what it says.
@@ -54,6 +69,19 @@ var Types = []Described{
 	{PlanPublished, "a plan version was published"},
 	{SubscriptionCreated, "a customer was put on a plan"},
 	{SubscriptionChanged, "a customer was moved to another plan version"},
+	{SubscriptionScheduled, "a subscription goes to another plan version when its period ends"},
+	{SubscriptionUnscheduled, "the change that waited for the period's end was taken back"},
+	{SubscriptionActivated, "a trial is over"},
+	{SubscriptionRenewed, "the next period has begun"},
+	{SubscriptionPastDue, "something is owed for a subscription"},
+	{SubscriptionSettled, "nothing is owed any more"},
+	{SubscriptionSuspended, "a subscription was suspended: its calls are refused"},
+	{SubscriptionResumed, "a suspended subscription goes on"},
+	{SubscriptionCancelled, "a subscription ends with its period"},
+	{SubscriptionKept, "a cancellation was taken back"},
+	{SubscriptionEnded, "a subscription has ended"},
+	{OverrideCreated, "a customer has a limit of its own for a time"},
+	{OverrideEnded, "an override was ended before its time"},
 	{QuoteSent, "a quote, or its next version, was sent"},
 	{QuoteAccepted, "a quote was accepted: customer, subscription and key are there"},
 	{QuoteDeclined, "a quote was declined, with the reason if one was given"},

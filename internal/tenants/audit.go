@@ -32,7 +32,7 @@ func Audit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object stri
 	if err != nil {
 		return err
 	}
-	a, entry := actorOf(ctx), id.New()
+	a, entry := ActorOf(ctx), id.New()
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%x\n%s\n%d\n%s\n%s\n%s\n%s\n%s\n", prev, entry, position, a.Kind, a.ID, action, object, diff)
 	_, err = tx.Exec(ctx, `

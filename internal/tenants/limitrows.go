@@ -23,6 +23,7 @@ const (
 	OwnedByAPIKey      LimitOwner = "api_key"
 	OwnedByProviderKey LimitOwner = "provider_key"
 	OwnedByPool        LimitOwner = "pool"
+	OwnedByOverride    LimitOwner = "override"
 )
 
 // AddLimits stores the limits of an owner in their order and returns them with

@@ -53,7 +53,8 @@ func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-func actorOf(ctx context.Context) Actor {
+// ActorOf is who asks for the changes of a context; System where nobody does.
+func ActorOf(ctx context.Context) Actor {
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
 		return a
 	}

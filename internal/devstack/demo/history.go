@@ -104,7 +104,7 @@ func (f filler) lines(ctx context.Context, tenant uuid.UUID, c company) ([]line,
 }
 
 func (f filler) complete(ctx context.Context, l *line, customer uuid.UUID) error {
-	subs, err := f.plans.Subscriptions(ctx, l.tenant.ID, customer, uuid.Nil, 1)
+	subs, err := f.plans.Subscriptions(ctx, l.tenant.ID, billing.SubscriptionFilter{Customer: customer}, uuid.Nil, 1)
 	if err != nil {
 		return err
 	}
