@@ -32,6 +32,7 @@ type alertsPage struct {
 // alertRow is an alert as the list shows it.
 type alertRow struct {
 	ID, Name, To, At string
+	Watches          string    // beside a name of its own
 	Gauge            *ui.Gauge // nil: nothing to measure
 	Closest          string
 	Tone             ui.Tone
@@ -64,6 +65,10 @@ func alertWords(a notify.Alert) string {
 		return "A provider refuses a key"
 	case notify.AlertUnpriced:
 		return "A model’s cost is not known"
+	case notify.AlertBehind:
+		return "The books fall behind"
+	case notify.AlertDiffer:
+		return "The books of a day differ"
 	}
 	what := strings.ReplaceAll(string(a.Dimension), "_", " ")
 	whose := map[limits.ScopeKind]string{limits.ScopeCustomer: "any customer", limits.ScopeAPIKey: "any API key", limits.ScopeProviderKey: "any provider key"}[a.Scope]
@@ -79,6 +84,14 @@ func alertWords(a notify.Alert) string {
 	return strings.ToUpper(what[:1]) + what[1:] + " a " + string(a.Window) + " of " + whose
 }
 
+// alertName is an alert's own name, or what it watches.
+func alertName(a notify.Alert) string {
+	if a.Name != "" {
+		return a.Name
+	}
+	return alertWords(a)
+}
+
 func alertFigure(a notify.Alert, n int64, currency string) string {
 	if a.Dimension == limits.DimensionSpend {
 		return ui.Amount(exact.Times(n, 1_000_000).Decimal()) + " " + currency
@@ -89,6 +102,9 @@ func alertFigure(a notify.Alert, n int64, currency string) string {
 func alertRowOf(s notify.Standing, w workspace) alertRow {
 	a, r := s.Alert, s.Closest
 	row := alertRow{ID: id.Alert.Format(a.ID), Name: alertWords(a), At: "at once", Tone: ui.OK, State: "quiet", Last: "never fired"}
+	if a.Name != "" {
+		row.Name, row.Watches = a.Name, row.Name
+	}
 	var to []string
 	if a.Mail {
 		to = append(to, strings.Join(a.Emails, ", "))
@@ -114,12 +130,21 @@ func alertRowOf(s notify.Standing, w workspace) alertRow {
 	} else if r.Subject != "" {
 		row.Closest = r.Name
 	}
+	if a.Kind == notify.AlertBehind {
+		row.At = ui.Of(int64(a.Minutes), "minute", "minutes")
+		if row.Closest = "the books are complete"; r.Subject != "" {
+			row.Closest = ui.Of(r.Value, "minute", "minutes") + " behind"
+		}
+	}
 	if a.LastFired != nil {
 		last := a.LastFired.In(w.Now.Location())
 		row.Last = "last " + ui.Instant(last, w.Now)
 		if start, _, _ := w.Tenant.Zones.Day(w.Now); !last.Before(start) {
 			row.Tone, row.State = ui.Warn, "fired today"
 		}
+	}
+	if a.PausedAt != nil {
+		row.Tone, row.State = ui.Idle, "rests"
 	}
 	return row
 }
@@ -170,6 +195,8 @@ var watched = []struct {
 	{"cooling", "a provider key cools", notify.Alert{Kind: notify.AlertCooling}},
 	{"failed", "a provider refuses a key", notify.Alert{Kind: notify.AlertFailed}},
 	{"unpriced", "a model’s cost is not known", notify.Alert{Kind: notify.AlertUnpriced}},
+	{"behind", "the books fall behind", notify.Alert{Kind: notify.AlertBehind}},
+	{"differ", "the books of a day differ", notify.Alert{Kind: notify.AlertDiffer}},
 }
 
 // alert reads the form of a new alert.
@@ -183,21 +210,40 @@ func (f *form) alert() notify.Alert {
 	if a.Kind == "" {
 		f.wrong("when", "Choose what to watch.")
 	}
-	if a.Kind == notify.AlertUsage {
+	switch {
+	case a.Kind == notify.AlertUsage:
 		a.Dimension, a.Window = limits.Dimension(f.Get("dimension")), limits.Window(f.Get("window"))
-		n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "%", "").Replace(f.Get("threshold")), 10, 64)
-		switch {
-		case err != nil || n <= 0:
-			f.wrong("threshold", "A whole number more than 0: a percent of the limit, or an amount.")
-		case strings.HasPrefix(f.Get("when"), "share"):
-			a.Percent = int(min(n, 1_000_000))
-		case a.Dimension == limits.DimensionSpend:
-			a.Amount = min(n, 1_000_000_000) * 1_000_000
-		default:
-			a.Amount = n
-		}
+		a = f.passes(a, strings.HasPrefix(f.Get("when"), "share"))
+	case a.Kind == notify.AlertBehind && strings.TrimSpace(f.Get("threshold")) != "":
+		a = f.passes(a, false)
 	}
-	a.Emails, a.Mail, a.Webhook = f.words("emails"), f.picked("channels", "email"), f.picked("channels", "webhook")
+	a.Name, a.Emails, a.Mail, a.Webhook = f.Get("name"), f.words("emails"), f.picked("channels", "email"), f.picked("channels", "webhook")
+	return a
+}
+
+// passes reads where an alert tells: a share, an amount or minutes, as its kind
+// has it.
+func (f *form) passes(a notify.Alert, share bool) notify.Alert {
+	text := strings.TrimSuffix(strings.TrimSpace(f.Get("threshold")), "%")
+	if a.Dimension == limits.DimensionSpend && !share {
+		n, err := parseMicros(text)
+		if err != nil || n <= 0 {
+			f.wrong("threshold", "An amount of money more than 0, such as 1,500.00.")
+		}
+		a.Amount = n
+		return a
+	}
+	n, err := strconv.ParseInt(separators.Replace(text), 10, 64)
+	switch {
+	case err != nil || n <= 0:
+		f.wrong("threshold", "A whole number more than 0: a percent of the limit, an amount, or minutes.")
+	case a.Kind == notify.AlertBehind:
+		a.Minutes = int(min(n, 1_000_000))
+	case share:
+		a.Percent = int(min(n, 1_000_000))
+	default:
+		a.Amount = n
+	}
 	return a
 }
 
@@ -232,7 +278,7 @@ func (p *Pages) removeAlert(c echo.Context, who auth.Person, w workspace) error 
 	}
 	if c.Request().Method != http.MethodPost {
 		return p.ask(c, w, ui.Confirm{
-			Title: "Remove this alert?", Text: alertWords(a) + ". Nobody is told by it any more.",
+			Title: "Remove this alert?", Text: alertName(a) + ". Nobody is told by it any more.",
 			Action: "/alerts/" + c.Param("id") + "/remove", Back: "/alerts", Keep: "Keep it", Do: "Remove it",
 		})
 	}
@@ -260,12 +306,11 @@ func (v alertsPage) every() ui.Input {
 	return in
 }
 
-func (v alertsPage) channels() ui.Input {
-	in := v.input("channels", "How")
-	fresh := len(v.Values) == 0
+func (f form) channels(fresh bool) ui.Input {
+	in := f.input("channels", "How")
 	in.Options = []ui.Option{
-		{Value: "email", Label: "E-mail", Chosen: fresh || v.picked("channels", "email")},
-		{Value: "webhook", Label: "Webhook", Chosen: v.picked("channels", "webhook")},
+		{Value: "email", Label: "E-mail", Chosen: fresh || f.picked("channels", "email")},
+		{Value: "webhook", Label: "Webhook", Chosen: f.picked("channels", "webhook")},
 	}
 	return in
 }

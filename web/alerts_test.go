@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/id"
 	"weir/internal/limits"
+	"weir/internal/notify"
 )
 
 func TestAnAlertIsMadeShownAndRemoved(t *testing.T) {
@@ -52,4 +53,57 @@ func TestAnAlertIsMadeShownAndRemoved(t *testing.T) {
 	if b := s.get("/alerts", session).body; !strings.Contains(b, "Nobody is told yet") {
 		t.Error("it is still there")
 	}
+}
+
+func TestAnAlertIsChangedInPlaceAndKeepsWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	tenant := made.Tenant.ID
+	a, err := s.notify.AddAlert(t.Context(), tenant, notify.Alert{Kind: notify.AlertUsage, Scope: limits.ScopeTenant, Dimension: limits.DimensionSpend, Window: limits.WindowDay, Amount: 12_345_678, Mail: true})
+	must(t, err)
+	at := "/alerts/" + id.Alert.Format(a.ID)
+	s.get("/alerts", session).has(t, `href="`+at+`"`)
+	s.get(at, session).has(t, `value="12.345678"`, "Passes, EUR a day", "Spend a day of the organisation")
+	typed := url.Values{"name": {"Budget <b>"}, "threshold": {"12.50000001"}, "channels": {"email", "webhook"}, "emails": {"ines@acme.example, nobody"}, "paused": {"true"}}
+	wrong := s.post(at, session, typed)
+	wrong.has(t, `value="Budget &lt;b&gt;"`, `value="12.50000001"`, `value="ines@acme.example, nobody"`, "An amount of money more than 0", `name="paused" value="true" checked`)
+	typed.Set("threshold", "12.5")
+	if wrong = s.post(at, session, typed); wrong.status != http.StatusBadRequest {
+		t.Errorf("a wrong address: %d", wrong.status)
+	}
+	wrong.has(t, "This is not an e-mail address", `href="#f-emails"`)
+	if x, err := s.notify.Alert(t.Context(), tenant, a.ID); err != nil || x.Amount != a.Amount || x.PausedAt != nil {
+		t.Errorf("it changed: %+v, %v", x, err)
+	}
+	typed.Set("emails", "ines@acme.example")
+	if a := s.post(at, session, typed); a.status != http.StatusSeeOther {
+		t.Fatalf("changed: %d %s", a.status, a.body)
+	}
+	x, err := s.notify.Alert(t.Context(), tenant, a.ID)
+	if err != nil || x.Name != "Budget <b>" || x.Amount != 12_500_000 || !x.Webhook || x.PausedAt == nil || len(x.Emails) != 1 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	s.get("/alerts", session).has(t, "Budget &lt;b&gt;", "Spend a day of the organisation", "rests")
+}
+
+func TestAlertsOfTheBooksAreMadeOnThePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	for when, minutes := range map[string]int{"behind": 30, "differ": 0} {
+		f := url.Values{"when": {when}, "dimension": {"tokens"}, "window": {"day"}, "channels": {"email"}}
+		if minutes > 0 {
+			f.Set("threshold", "30")
+		}
+		if a := s.post("/alerts", session, f); a.status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %s", when, a.status, a.body)
+		}
+		page, err := s.notify.Alerts(t.Context(), made.Tenant.ID, uuid.Nil, 10)
+		must(t, err)
+		if page.Items[0].Minutes != minutes {
+			t.Errorf("%s: %+v", when, page.Items[0])
+		}
+	}
+	s.get("/alerts", session).has(t, "The books fall behind", "30 minutes", "the books are complete", "The books of a day differ")
 }

@@ -9,6 +9,7 @@ import (
 // dones are what a page can say was done, by the word in its address.
 var dones = map[string]string{
 	"alert-added":         "The alert is made. What has passed its threshold already is told within seconds.",
+	"alert-changed":       "The alert is changed.",
 	"alert-removed":       "The alert is removed.",
 	"webhook-changed":     "The endpoint is changed.",
 	"webhook-removed":     "The endpoint is removed, and its secret forgotten.",

@@ -81,9 +81,13 @@ func (p *Pages) readReconcile(c echo.Context, w workspace) (reconcilePage, error
 	if err := p.readBookDays(ctx, &v); err != nil {
 		return v, err
 	}
+	looked := p.now()
 	v.Books = tile(p, c, "books", func() (usage.DayBooks, error) { return p.reports.DayBooks(ctx, w.Tenant.ID, v.Day, v.End) })
 	if v.Books == nil {
 		return v, nil
+	}
+	if err := p.reports.Saw(ctx, w.Tenant.ID, v.Day, v.End, v.Books.Differences, looked); err != nil {
+		return v, err
 	}
 	v.Rows = v.rows()
 	for _, d := range v.Books.Differences[:min(len(v.Books.Differences), 50)] {
@@ -119,10 +123,10 @@ func (p *Pages) readBookDays(ctx context.Context, v *reconcilePage) error {
 			b.Class, b.Said = "d-open", "open, still filling"
 		case d.Asked:
 			b.Class, b.Said = "d-open", "being summed again"
-		case !checked || d.CheckedAt.IsZero():
-			b.Class, b.Said = "", "no usage, or not compared yet"
 		case d.Differs > 0:
 			b.Class, b.Said = "d-bad", "a difference"
+		case !checked || d.CheckedAt.IsZero():
+			b.Class, b.Said = "", "no usage, or not compared yet"
 		default:
 			b.Class, b.Said = "d-eq", "equal"
 		}

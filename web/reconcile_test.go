@@ -40,6 +40,10 @@ func TestADifferenceInTheBooksIsShownAndPutRightFromThePage(t *testing.T) {
 	s.super(`update cap_totals set used = 31 where tenant_id = $1`, tenant)
 	page = s.get("/reconcile?day="+date, session)
 	page.has(t, "2 rows differ from the calls", "30 tokens by calls, 30 by quarters of an hour, 26 by day", "+1")
+	var found int
+	if s.scan(`select count(*) from reconciliations where found_at is not null and checked_at is null`, &found); found != 1 {
+		t.Error("what a look found was not noted")
+	}
 	if a := s.post("/reconcile/rebuild", session, url.Values{"day": {date}}); a.status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -48,6 +52,9 @@ func TestADifferenceInTheBooksIsShownAndPutRightFromThePage(t *testing.T) {
 	must(t, keeper.RebuildAsked(t.Context()))
 	page = s.get("/reconcile?day="+date, session)
 	page.has(t, "every book agrees", "Summed again")
+	if s.scan(`select count(*) from reconciliations where found_at is not null`, &found); found != 0 {
+		t.Error("it still counts as a difference")
+	}
 	if strings.Contains(page.body, "being summed again") {
 		t.Error("it is still being summed")
 	}

@@ -26,7 +26,7 @@ var forms = map[string]string{
 	"/providers": "owner admin", "/providers/:id/edit": "owner admin", "/providers/:id/clear": "owner admin", "/providers/:id/forget": "owner admin", "/providers/:id/verify": "owner admin", "/providers/:id/remove": "owner admin", "/providers/:id/rotate": "owner admin", "/providers/:id/switch": "owner admin",
 	"/models/aliases": "owner admin", "/models/aliases/:id": "owner admin", "/models/aliases/:id/remove": "owner admin",
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
-	"/alerts": "owner admin billing", "/alerts/:id/remove": "owner admin billing",
+	"/alerts": "owner admin billing", "/alerts/:id": "owner admin billing", "/alerts/:id/remove": "owner admin billing",
 	"/webhooks": "owner admin", "/webhooks/:id": "owner admin", "/webhooks/:id/test": "owner admin", "/webhooks/:id/switch": "owner admin", "/webhooks/:id/replay": "owner admin", "/webhooks/:id/rotate": "owner admin", "/webhooks/:id/remove": "owner admin", "/webhooks/messages/:id/resend": "owner admin",
 	"/reconcile/rebuild": "owner admin", "/pipeline/retire": "owner admin", "/pipeline/replay": "owner admin",
 	"/playground": "owner admin developer", "/playground/stream": "owner admin developer",

@@ -6,6 +6,8 @@ import "github.com/labstack/echo/v4"
 func (p *Pages) mountTelling(e *echo.Echo) {
 	p.get(e, "/alerts", p.page(seeAlerts, p.alerts))
 	p.post(e, "/alerts", p.page(seeAlerts, p.addAlert))
+	p.get(e, "/alerts/:id", p.page(seeAlerts, p.alert))
+	p.post(e, "/alerts/:id", p.page(seeAlerts, p.alert))
 	p.get(e, "/alerts/:id/remove", p.page(seeAlerts, p.removeAlert))
 	p.post(e, "/alerts/:id/remove", p.page(seeAlerts, p.removeAlert))
 	p.get(e, "/webhooks", p.page(seeWebhooks, p.webhooks))

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/usage":           {"internal/postgres", "internal/queue", "internal/limits"},
 	"internal/billing":         {"internal/message", "internal/postgres", "internal/limits", "internal/tenants", "internal/catalogue", "internal/usage"},
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
-	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound"},
+	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound", "internal/usage"},
 
 	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
 	"internal/portal":  {"internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},

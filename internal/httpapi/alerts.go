@@ -13,7 +13,8 @@ import (
 )
 
 type alertBody struct {
-	Kind        string         `json:"kind,omitempty" enum:"usage,provider_key_cooling,provider_key_failed,unpriced" description:"Absent: usage"`
+	Kind        string         `json:"kind,omitempty" enum:"usage,provider_key_cooling,provider_key_failed,unpriced,pipeline_behind,books_differ" description:"Absent: usage"`
+	Name        string         `json:"name,omitempty" description:"For people; in its mails and messages"`
 	Scope       string         `json:"scope,omitempty" enum:"tenant,customer,api_key,provider_key" description:"Whose usage, where no one of them is named: each of that kind by itself. Absent: the tenant's amount, or every limit's percent"`
 	Customer    string         `json:"customer,omitempty" description:"Only this one" example:"cus_01kb0000000000000000000000"`
 	APIKey      string         `json:"api_key,omitempty" description:"Only this one, and what it is rotated to" example:"key_01kb0000000000000000000000"`
@@ -28,9 +29,12 @@ type alertBody struct {
 type thresholdBody struct {
 	Percent int64 `json:"percent,omitempty" minimum:"0" maximum:"1000" description:"Of a limit"`
 	Amount  int64 `json:"amount,omitempty" minimum:"0" description:"Of the dimension; of spend in micro-units of the tenant's currency"`
+	Minutes int64 `json:"minutes,omitempty" minimum:"0" maximum:"1440" description:"Of pipeline_behind: how far the books are behind. Absent: 10"`
 }
 
 type alertChangeBody struct {
+	Name      *string        `json:"name,omitempty" nullable:"false"`
+	Paused    *bool          `json:"paused,omitempty" nullable:"false" description:"It tells nothing meanwhile; what still holds afterwards is told then"`
 	Threshold *thresholdBody `json:"threshold,omitempty" nullable:"false"`
 	Channels  *[]string      `json:"channels,omitempty" nullable:"false"`
 	Emails    *[]string      `json:"emails,omitempty" nullable:"false" description:"The whole new set; empty: owners and admins"`
@@ -39,6 +43,7 @@ type alertChangeBody struct {
 type alertJSON struct {
 	ID        string         `json:"id" example:"alr_01kb0000000000000000000000"`
 	Kind      string         `json:"kind"`
+	Name      string         `json:"name"`
 	Scope     string         `json:"scope,omitempty"`
 	ScopeID   string         `json:"scope_id,omitempty" description:"A rotated key is its first one"`
 	Dimension string         `json:"dimension,omitempty"`
@@ -47,6 +52,7 @@ type alertJSON struct {
 	Channels  []string       `json:"channels"`
 	Emails    []string       `json:"emails"`
 	LastFired *time.Time     `json:"last_fired_at"`
+	PausedAt  *time.Time     `json:"paused_at"`
 	CreatedAt time.Time      `json:"created_at"`
 }
 
@@ -54,11 +60,11 @@ var scopeIDs = map[limits.ScopeKind]id.Kind{limits.ScopeCustomer: id.Customer, l
 
 func alertOf(a notify.Alert) alertJSON {
 	out := alertJSON{
-		ID: id.Alert.Format(a.ID), Kind: string(a.Kind), Scope: string(a.Scope), Dimension: string(a.Dimension), Window: string(a.Window),
-		Channels: []string{}, Emails: append([]string{}, a.Emails...), LastFired: a.LastFired, CreatedAt: a.CreatedAt,
+		ID: id.Alert.Format(a.ID), Name: a.Name, Kind: string(a.Kind), Scope: string(a.Scope), Dimension: string(a.Dimension), Window: string(a.Window),
+		Channels: []string{}, Emails: append([]string{}, a.Emails...), LastFired: a.LastFired, PausedAt: a.PausedAt, CreatedAt: a.CreatedAt,
 	}
-	if a.Kind == notify.AlertUsage {
-		out.Threshold = &thresholdBody{int64(a.Percent), a.Amount}
+	if a.Kind == notify.AlertUsage || a.Kind == notify.AlertBehind {
+		out.Threshold = &thresholdBody{int64(a.Percent), a.Amount, int64(a.Minutes)}
 	}
 	if a.ScopeID != uuid.Nil {
 		out.ScopeID = scopeIDs[a.Scope].Format(a.ScopeID)
@@ -89,7 +95,7 @@ func channelsOf(list []string) (mail, webhook bool, err error) {
 
 // alert reads the body.
 func (b alertBody) alert() (notify.Alert, error) {
-	a := notify.Alert{Kind: notify.AlertKind(b.Kind), Scope: limits.ScopeKind(b.Scope), Dimension: limits.Dimension(b.Dimension), Window: limits.Window(b.Window), Emails: b.Emails}
+	a := notify.Alert{Kind: notify.AlertKind(b.Kind), Name: b.Name, Scope: limits.ScopeKind(b.Scope), Dimension: limits.Dimension(b.Dimension), Window: limits.Window(b.Window), Emails: b.Emails}
 	if b.Kind == "" {
 		a.Kind = notify.AlertUsage
 	}
@@ -116,7 +122,7 @@ func (b alertBody) alert() (notify.Alert, error) {
 		a.Scope, a.ScopeID = x.kind, u
 	}
 	if b.Threshold != nil {
-		a.Percent, a.Amount = int(min(b.Threshold.Percent, 1_000_000)), b.Threshold.Amount
+		a.Percent, a.Amount, a.Minutes = int(min(b.Threshold.Percent, 1_000_000)), b.Threshold.Amount, int(min(b.Threshold.Minutes, 1_000_000))
 	}
 	var err error
 	a.Mail, a.Webhook, err = channelsOf(b.Channels)
@@ -152,9 +158,9 @@ func changeAlert(s *Server, r *request, _ none, b alertChangeBody) (alertJSON, e
 	if err != nil {
 		return alertJSON{}, err
 	}
-	c := notify.AlertChange{Emails: b.Emails}
+	c := notify.AlertChange{Name: b.Name, Emails: b.Emails, Paused: b.Paused}
 	if b.Threshold != nil {
-		c.Percent, c.Amount = &b.Threshold.Percent, &b.Threshold.Amount
+		c.Percent, c.Amount, c.Minutes = &b.Threshold.Percent, &b.Threshold.Amount, &b.Threshold.Minutes
 	}
 	if b.Channels != nil {
 		mail, webhook, err := channelsOf(*b.Channels)

@@ -205,7 +205,7 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/alerts", "alerts:write", "Tell somebody once a period when a threshold is passed", 201, addAlert).with(`{"dimension": "tokens", "window": "day", "threshold": {"percent": 80}, "channels": ["email"]}`),
 		on("GET", "/api/v1/alerts", "alerts:read", "List alerts", 200, listAlerts),
 		on("GET", "/api/v1/alerts/:id", "alerts:read", "Read an alert", 200, getAlert),
-		on("PATCH", "/api/v1/alerts/:id", "alerts:write", "Change an alert's threshold and whom it tells", 200, changeAlert).with(`{"threshold": {"percent": 90}}`),
+		on("PATCH", "/api/v1/alerts/:id", "alerts:write", "Change an alert's name and threshold and whom it tells, or let it rest", 200, changeAlert).with(`{"threshold": {"percent": 90}, "name": "Nearly spent"}`),
 		on("DELETE", "/api/v1/alerts/:id", "alerts:write", "Remove an alert", 204, removeAlert),
 
 		on("POST", "/api/v1/webhook-endpoints", "webhook-endpoints:write", "Add a webhook endpoint; its signing secret is in this answer only", 201, addWebhook).with(`{"url": "https://example.com/hooks/weir", "description": "Production", "types": ["customer.*", "alert.fired"]}`),

@@ -55,7 +55,7 @@ type Described struct {
 
 // Types lists every type, group by group.
 var Types = []Described{
-	{AlertFired, "a threshold was passed, once a period"},
+	{AlertFired, "an alert told: once a period that its threshold was passed, or once that something is not well"},
 	{CustomerCreated, "a customer was added"},
 	{CustomerChanged, "a customer's name, address or external id changed"},
 	{CustomerSuspended, "every call of a customer is refused from now on"},

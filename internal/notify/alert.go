@@ -3,7 +3,9 @@ package notify
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +26,12 @@ const (
 	AlertCooling  AlertKind = "provider_key_cooling" // once per cooldown
 	AlertFailed   AlertKind = "provider_key_failed"  // once per refusal
 	AlertUnpriced AlertKind = "unpriced"             // once a day and model whose cost is not known
+	AlertBehind   AlertKind = "pipeline_behind"      // once until the books have caught up
+	AlertDiffer   AlertKind = "books_differ"         // once a day whose books differ, until they agree
 )
+
+// BehindMinutes is how far behind the books are where an alert does not say.
+const BehindMinutes = 10
 
 // MaxAlerts is how many a tenant may have.
 const MaxAlerts = 100
@@ -32,6 +39,7 @@ const MaxAlerts = 100
 // Alert is what somebody is told about, once per period and threshold.
 type Alert struct {
 	ID        uuid.UUID
+	Name      string // "": what it watches, in the words of whoever shows it
 	Kind      AlertKind
 	Scope     limits.ScopeKind // of usage: whose; "": of a share, every limit of the tenant
 	ScopeID   uuid.UUID        // zero: any of that kind
@@ -39,16 +47,20 @@ type Alert struct {
 	Window    limits.Window // day or month
 	Percent   int           // of a limit; 0: Amount counts
 	Amount    int64         // of money in micro-units
+	Minutes   int           // of AlertBehind
 	Emails    []string      // none: owners and admins
 	Mail      bool
 	Webhook   bool
 	CreatedAt time.Time
+	PausedAt  *time.Time // it tells nothing meanwhile
 	LastFired *time.Time
 }
 
 // threshold names what was passed: part of what fires once.
 func (a Alert) threshold() string {
 	switch {
+	case a.Kind == AlertBehind:
+		return strconv.Itoa(a.Minutes) + minutesMark
 	case a.Kind != AlertUsage:
 		return string(a.Kind)
 	case a.Percent > 0:
@@ -57,16 +69,21 @@ func (a Alert) threshold() string {
 	return strconv.FormatInt(a.Amount, 10)
 }
 
-const maxEmails = 10
+// minutesMark ends a threshold of minutes.
+const minutesMark = " min"
+
+const (
+	maxEmails  = 10
+	maxMinutes = 24 * 60
+)
+
+// kinds are those that an alert may be of.
+var kinds = []AlertKind{AlertUsage, AlertCooling, AlertFailed, AlertUnpriced, AlertBehind, AlertDiffer}
 
 func (a Alert) check() error {
-	var wrong []fault.Field
-	if a.Kind == AlertUsage {
-		wrong = a.checkUsage()
-	} else if a.Kind != AlertCooling && a.Kind != AlertFailed && a.Kind != AlertUnpriced {
-		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "Must be one of usage, provider_key_cooling, provider_key_failed, unpriced."})
-	} else if a.Scope != "" || a.Dimension != "" || a.Window != "" || a.Percent != 0 || a.Amount != 0 {
-		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_for_this_kind", Message: "Alerts of this kind have no threshold, dimension, window or scope."})
+	wrong := a.checkKind()
+	if a.Name != "" {
+		wrong = append(wrong, tenants.CheckName("/name", a.Name)...)
 	}
 	if !a.Mail && !a.Webhook {
 		wrong = append(wrong, fault.Field{Pointer: "/channels", Code: "required", Message: "Name at least one channel: email, webhook."})
@@ -81,6 +98,25 @@ func (a Alert) check() error {
 		return fault.InvalidFields(wrong...)
 	}
 	return nil
+}
+
+// checkKind holds an alert to what its kind has.
+func (a Alert) checkKind() (wrong []fault.Field) {
+	switch {
+	case !slices.Contains(kinds, a.Kind):
+		return []fault.Field{{Pointer: "/kind", Code: "not_one_of", Message: "Must be one of usage, provider_key_cooling, provider_key_failed, unpriced, pipeline_behind, books_differ."}}
+	case a.Kind != AlertUsage && (a.Scope != "" || a.Dimension != "" || a.Window != "" || a.Percent != 0 || a.Amount != 0):
+		return []fault.Field{{Pointer: "/kind", Code: "not_for_this_kind", Message: "Alerts of this kind have no percent, amount, dimension, window or scope."}}
+	case a.Kind == AlertUsage:
+		wrong = a.checkUsage()
+	}
+	switch {
+	case a.Kind == AlertBehind && (a.Minutes < 1 || a.Minutes > maxMinutes):
+		wrong = append(wrong, fault.Field{Pointer: "/threshold", Code: "out_of_range", Message: "The books are behind by 1 to 1,440 minutes."})
+	case a.Kind != AlertBehind && a.Minutes != 0:
+		wrong = append(wrong, fault.Field{Pointer: "/threshold", Code: "not_for_this_kind", Message: "Minutes are of alerts of the kind pipeline_behind."})
+	}
+	return wrong
 }
 
 func (a Alert) checkUsage() (wrong []fault.Field) {
@@ -107,6 +143,10 @@ func (a Alert) checkUsage() (wrong []fault.Field) {
 // AddAlert makes an alert. What has passed its threshold already fires within
 // seconds. One too many is a Conflict too_many_alerts.
 func (s *Service) AddAlert(ctx context.Context, tenant uuid.UUID, a Alert) (Alert, error) {
+	a.Name = strings.TrimSpace(a.Name)
+	if a.Kind == AlertBehind && a.Minutes == 0 {
+		a.Minutes = BehindMinutes
+	}
 	if err := a.check(); err != nil {
 		return Alert{}, err
 	}
@@ -123,14 +163,27 @@ func (s *Service) AddAlert(ctx context.Context, tenant uuid.UUID, a Alert) (Aler
 			return fault.Newf(fault.Conflict, "too_many_alerts", "A tenant may have %d alerts. Remove one first.", MaxAlerts)
 		}
 		if _, err := tx.Exec(ctx, `
-			insert into alerts (tenant_id, alert_id, kind, scope, scope_id, dimension, win, percent, amount, emails, mail, webhook, created_at)
-			values ($1, $2, $3, $4, $5, $6, $7, nullif($8, 0), nullif($9, 0), $10, $11, $12, $13)`,
-			tenant, a.ID, string(a.Kind), string(a.Scope), optional(a.ScopeID), string(a.Dimension), string(a.Window), a.Percent, a.Amount, a.Emails, a.Mail, a.Webhook, a.CreatedAt); err != nil {
+			insert into alerts (tenant_id, alert_id, kind, scope, scope_id, dimension, win, percent, amount, emails, mail, webhook, created_at, name, minutes, paused_at)
+			values ($1, $2, $3, $4, $5, $6, $7, nullif($8, 0), nullif($9, 0), $10, $11, $12, $13, $14, nullif($15, 0), $16)`,
+			tenant, a.ID, string(a.Kind), string(a.Scope), optional(a.ScopeID), string(a.Dimension), string(a.Window), a.Percent, a.Amount, a.Emails, a.Mail, a.Webhook, a.CreatedAt,
+			a.Name, a.Minutes, a.PausedAt); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "alert.created", id.Alert.Format(a.ID), map[string]string{"kind": string(a.Kind), "threshold": a.threshold()})
+		return tenants.Audit(ctx, tx, tenant, "alert.created", id.Alert.Format(a.ID), a.noted())
 	})
 	return a, err
+}
+
+// noted is what the audit says of an alert.
+func (a Alert) noted() map[string]string {
+	out := map[string]string{"kind": string(a.Kind), "threshold": a.threshold()}
+	if a.Name != "" {
+		out["name"] = a.Name
+	}
+	if a.PausedAt != nil {
+		out["paused"] = "yes"
+	}
+	return out
 }
 
 // scopeExists refuses a scope that is not the tenant's. A key is watched by its
@@ -159,11 +212,12 @@ func (s *Service) scopeExists(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 }
 
 const alertColumns = `alert_id, kind, scope, scope_id, dimension, win, coalesce(percent, 0), coalesce(amount, 0), emails, mail, webhook, created_at,
+	name, coalesce(minutes, 0), paused_at,
 	(select max(f.fired_at) from alert_firings f where f.tenant_id = alerts.tenant_id and f.alert_id = alerts.alert_id)`
 
 func scanAlert(row pgx.CollectableRow) (a Alert, err error) {
 	var scope *uuid.UUID
-	err = row.Scan(&a.ID, &a.Kind, &a.Scope, &scope, &a.Dimension, &a.Window, &a.Percent, &a.Amount, &a.Emails, &a.Mail, &a.Webhook, &a.CreatedAt, &a.LastFired)
+	err = row.Scan(&a.ID, &a.Kind, &a.Scope, &scope, &a.Dimension, &a.Window, &a.Percent, &a.Amount, &a.Emails, &a.Mail, &a.Webhook, &a.CreatedAt, &a.Name, &a.Minutes, &a.PausedAt, &a.LastFired)
 	if scope != nil {
 		a.ScopeID = *scope
 	}
@@ -213,69 +267,4 @@ func readAlerts(ctx context.Context, tx pgx.Tx, tenant, after uuid.UUID, limit i
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanAlert)
-}
-
-// AlertChange is what changes of an alert; nil leaves it as it is.
-type AlertChange struct {
-	Percent, Amount *int64 // one takes the other's place
-	Emails          *[]string
-	Mail, Webhook   *bool
-}
-
-// ChangeAlert changes when and whom an alert tells. Another threshold may fire in
-// a period in which the old one has; the old one, come back to, does not again.
-func (s *Service) ChangeAlert(ctx context.Context, tenant, alert uuid.UUID, c AlertChange) (Alert, error) {
-	var a Alert
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) (err error) {
-		if a, err = readAlert(ctx, tx, tenant, alert); err != nil {
-			return err
-		}
-		a = c.applied(a)
-		if err := a.check(); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `
-			update alerts set percent = nullif($3, 0), amount = nullif($4, 0), emails = $5, mail = $6, webhook = $7
-			where tenant_id = $1 and alert_id = $2`, tenant, alert, a.Percent, a.Amount, a.Emails, a.Mail, a.Webhook); err != nil {
-			return err
-		}
-		return tenants.Audit(ctx, tx, tenant, "alert.changed", id.Alert.Format(alert), map[string]string{"kind": string(a.Kind), "threshold": a.threshold()})
-	})
-	return a, err
-}
-
-func (c AlertChange) applied(a Alert) Alert {
-	if c.Percent != nil || c.Amount != nil {
-		a.Percent, a.Amount = 0, 0
-	}
-	if c.Percent != nil {
-		a.Percent = int(min(max(*c.Percent, -1), 1_000_000))
-	}
-	if c.Amount != nil {
-		a.Amount = *c.Amount
-	}
-	if c.Emails != nil {
-		a.Emails = append([]string{}, *c.Emails...)
-	}
-	if c.Mail != nil {
-		a.Mail = *c.Mail
-	}
-	if c.Webhook != nil {
-		a.Webhook = *c.Webhook
-	}
-	return a
-}
-
-// RemoveAlert ends an alert. What it told stays in the audit.
-func (s *Service) RemoveAlert(ctx context.Context, tenant, alert uuid.UUID) error {
-	return s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		a, err := readAlert(ctx, tx, tenant, alert)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `update alerts set removed_at = $3 where tenant_id = $1 and alert_id = $2`, tenant, alert, s.instant()); err != nil {
-			return err
-		}
-		return tenants.Audit(ctx, tx, tenant, "alert.removed", id.Alert.Format(alert), map[string]string{"kind": string(a.Kind), "threshold": a.threshold()})
-	})
 }

@@ -3,9 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"weir/internal/id"
 	"weir/internal/limits"
 	"weir/internal/message"
-	"weir/internal/money"
 	"weir/internal/tenants"
 )
 
@@ -81,7 +78,13 @@ func (e *Evaluator) evaluateTenant(ctx context.Context, tenant uuid.UUID, now, s
 			return err
 		}
 		for _, a := range list {
+			if a.PausedAt != nil {
+				continue
+			}
 			readings, err := b.read(a)
+			if err == nil {
+				err = over(ctx, tx, tenant, a, readings)
+			}
 			if err != nil {
 				return err
 			}
@@ -115,16 +118,16 @@ func (e *Evaluator) fire(ctx context.Context, tx pgx.Tx, b books, a Alert, r Rea
 		return err
 	}
 	tag, err := tx.Exec(ctx, `
-		insert into alert_firings (tenant_id, alert_id, subject, period_start, threshold, name, value, of_amount, fired_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		on conflict do nothing`, b.tenant.ID, a.ID, r.Subject, r.Period, a.threshold(), name, r.Value, r.Of, b.now)
+		insert into alert_firings (tenant_id, alert_id, subject, period_start, threshold, name, value, of_amount, fired_at, stands)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		on conflict do nothing`, b.tenant.ID, a.ID, r.Subject, r.Period, a.threshold(), name, r.Value, r.Of, b.now, a.Kind == AlertBehind)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
 	r.Name = name
 	if a.Webhook {
 		if err := message.Emit(ctx, tx, b.tenant.ID, message.AlertFired, toldAlert{
-			Alert: id.Alert.Format(a.ID), Kind: a.Kind, Scope: a.Scope, Subject: r.Subject, Name: r.Name, Dimension: a.Dimension, Window: a.Window,
+			Alert: id.Alert.Format(a.ID), AlertName: a.Name, Kind: a.Kind, Scope: a.Scope, Subject: r.Subject, Name: r.Name, Dimension: a.Dimension, Window: a.Window,
 			Threshold: a.threshold(), Value: r.Value, Of: r.Of, PeriodStart: r.Period,
 		}); err != nil {
 			return err
@@ -141,25 +144,18 @@ func (e *Evaluator) fire(ctx context.Context, tx pgx.Tx, b books, a Alert, r Rea
 	}
 	for _, address := range to {
 		words := Words(a, r, b.tenant.Currency)
-		text := fmt.Sprintf("%s.\n\nSince %s. This alert tells once in that period.\n\n%s/alerts\n", words, r.Period.UTC().Format("2 January 2006 15:04 UTC"), e.publicURL)
-		if err := e.OweMail(ctx, tx, b.tenant.ID, Mail{To: address, Subject: shorten(words), Text: text}); err != nil {
+		if err := e.OweMail(ctx, tx, b.tenant.ID, Mail{To: address, Subject: shorten(words), Text: mailText(a, r, words, e.publicURL)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shorten makes words a subject.
-func shorten(words string) string {
-	if r := []rune(words); len(r) > 150 {
-		return string(r[:150]) + "…"
-	}
-	return words
-}
-
-// toldAlert is the data of alert.fired. Money is in micro-units.
+// toldAlert is the data of alert.fired. Money is in micro-units, and how far the
+// books are behind in minutes.
 type toldAlert struct {
 	Alert       string           `json:"alert"`
+	AlertName   string           `json:"alert_name,omitempty"`
 	Kind        AlertKind        `json:"kind"`
 	Scope       limits.ScopeKind `json:"scope,omitempty"`
 	Subject     string           `json:"subject"`
@@ -186,115 +182,4 @@ func (b books) nameOf(a Alert, r Reading) (string, error) {
 		    (select name from api_keys where tenant_id = $1 and counter_id = $2 order by api_key_id desc limit 1),
 		    (select name from provider_keys where tenant_id = $1 and provider_key_id = $2), $3)`, b.tenant.ID, scope, b.tenant.Name).Scan(&name)
 	return name, err
-}
-
-// Words say what a reading is to its alert: "Kestrel used 4,312 of 5,000 tokens
-// of its day".
-func Words(a Alert, r Reading, currency string) string {
-	switch a.Kind {
-	case AlertCooling:
-		return "Provider key " + r.Name + " cools"
-	case AlertFailed:
-		return "Provider key " + r.Name + " was refused by its provider"
-	case AlertUnpriced:
-		return "The cost of model " + r.Name + " is not known"
-	}
-	figure := func(n int64) string {
-		if a.Dimension == limits.DimensionSpend {
-			return money.Times(n, 1_000_000).Decimal() + " " + currency
-		}
-		return grouped(n)
-	}
-	what := strings.ReplaceAll(string(a.Dimension), "_", " ")
-	if a.Dimension == limits.DimensionSpend {
-		what = "spend"
-	}
-	return fmt.Sprintf("%s: %s of %s, %s of the %s (alert at %s)", r.Name, figure(r.Value), figure(r.Of), what, a.Window, a.thresholdWords(figure))
-}
-
-// grouped writes 1234567 as 1,234,567.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func (a Alert) thresholdWords(figure func(int64) string) string {
-	if a.Percent > 0 {
-		return strconv.Itoa(a.Percent) + "%"
-	}
-	return figure(a.Amount)
-}
-
-// Standing is an alert with the reading that is closest to it now; zero where
-// nothing was used.
-type Standing struct {
-	Alert
-	Closest Reading
-}
-
-// Standings are all alerts, newest first, as they stand now.
-func (s *Service) Standings(ctx context.Context, tenant uuid.UUID) (out []Standing, err error) {
-	now := s.instant()
-	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		out = nil
-		b, list, err := s.books(ctx, tx, tenant, now, time.Time{})
-		if err != nil {
-			return err
-		}
-		for _, a := range list {
-			readings, err := b.read(a)
-			if err != nil {
-				return err
-			}
-			st := Standing{Alert: a}
-			for _, r := range readings {
-				if st.Closest.Subject == "" || float64(r.Value)*float64(max(st.Closest.Of, 1)) > float64(st.Closest.Value)*float64(max(r.Of, 1)) {
-					st.Closest = r
-				}
-			}
-			if st.Closest.Name, err = b.nameOf(a, st.Closest); err != nil {
-				return err
-			}
-			out = append(out, st)
-		}
-		return nil
-	})
-	return out, err
-}
-
-// Firing is one time that an alert told.
-type Firing struct {
-	Alert   Alert
-	Reading Reading
-	At      time.Time
-}
-
-// Firings are the last ones, newest first.
-func (s *Service) Firings(ctx context.Context, tenant uuid.UUID, most int) (out []Firing, err error) {
-	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select f.subject, f.name, f.period_start, f.value, f.of_amount, f.fired_at, f.threshold, a.alert_id, a.kind, a.dimension, a.win
-			from alert_firings f join alerts a on a.tenant_id = f.tenant_id and a.alert_id = f.alert_id
-			where f.tenant_id = $1
-			order by f.fired_at desc, f.alert_id, f.subject limit $2`, tenant, most)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Firing, err error) {
-			var threshold string
-			r := &f.Reading
-			err = row.Scan(&r.Subject, &r.Name, &r.Period, &r.Value, &r.Of, &f.At, &threshold, &f.Alert.ID, &f.Alert.Kind, &f.Alert.Dimension, &f.Alert.Window)
-			if share, found := strings.CutSuffix(threshold, "%"); found {
-				f.Alert.Percent, _ = strconv.Atoi(share)
-			} else {
-				f.Alert.Amount, _ = strconv.ParseInt(threshold, 10, 64)
-			}
-			return f, err
-		})
-		return err
-	})
-	return out, err
 }

@@ -18,13 +18,15 @@ type Reading struct {
 	Subject string // what it is, as a stable name: a ledger, a scope
 	Name    string // for people
 	Period  time.Time
-	Value   int64 // of money in micro-units
-	Of      int64 // the limit or the threshold
+	Value   int64 // of money in micro-units, of books that are behind in minutes, of days that differ their rows
+	Of      int64 // the limit or the threshold; of days that differ 0
 }
 
 // passed tells whether it is where the alert tells.
 func (r Reading) passed(a Alert) bool {
 	switch {
+	case a.Kind == AlertBehind:
+		return r.Value >= r.Of
 	case a.Kind != AlertUsage:
 		return true
 	case a.Percent > 0:
@@ -57,6 +59,10 @@ func (b books) read(a Alert) ([]Reading, error) {
 		return b.benches(a)
 	case a.Kind == AlertUnpriced:
 		return b.unpriced(a)
+	case a.Kind == AlertBehind:
+		return b.behind(a)
+	case a.Kind == AlertDiffer:
+		return b.apart(a)
 	case a.Percent > 0:
 		return b.shares(a)
 	}

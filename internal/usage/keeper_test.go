@@ -94,11 +94,25 @@ func TestADayThatDiffersIsFoundAndPutRightOnceSomebodyAsks(t *testing.T) {
 	if len(day) < 2 || day[0].Differs != 0 || !day[1].Day.Equal(wrong) || day[1].Differs != 1 {
 		t.Fatalf("%+v", day)
 	}
+	apart := func() (days []DayApart) {
+		t.Helper()
+		must(t, b.App.WithTenant(t.Context(), tenant, func(tx pgx.Tx) (err error) {
+			days, err = DaysApart(t.Context(), tx, tenant, time.Time{})
+			return err
+		}))
+		return days
+	}
+	if got := apart(); len(got) != 1 || !got[0].Day.Equal(wrong) || got[0].Rows != 1 {
+		t.Fatalf("%+v", got)
+	}
 	must(t, b.reports().AskRebuild(t.Context(), tenant, wrong, wrong.Add(24*time.Hour), unaudited))
 	must(t, keeper.RebuildAsked(t.Context()))
 	day = b.reports().checks(t, tenant, noon)
 	if day[1].Differs != 0 || day[1].RebuiltAt.IsZero() || day[1].Asked {
 		t.Fatalf("%+v", day)
+	}
+	if got := apart(); len(got) != 0 {
+		t.Fatalf("%+v", got)
 	}
 	balanced(t, b.Worker)
 }

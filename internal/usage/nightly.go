@@ -75,9 +75,11 @@ func (k *Keeper) note(ctx context.Context, d civilDay, differ []Difference, now 
 		return err
 	}
 	return k.exec(ctx, `
-		insert into reconciliations (tenant_id, day, checked_at, differences)
-		values ($1, $2, $3, $4)
-		on conflict (tenant_id, day) do update set checked_at = excluded.checked_at, differences = excluded.differences`,
+		insert into reconciliations as r (tenant_id, day, checked_at, differences, found_at)
+		values ($1, $2, $3, $4::jsonb, case when $4::jsonb <> '[]' then $3::timestamptz end)
+		on conflict (tenant_id, day) do update
+		set checked_at = excluded.checked_at, differences = excluded.differences,
+		    found_at = case when excluded.differences <> '[]' then coalesce(r.found_at, excluded.found_at) end`,
 		d.tenant, d.from, now, string(shown))
 }
 
