@@ -37,14 +37,23 @@ func (s *Service) Contracts(ctx context.Context, tenant uuid.UUID, most int) ([]
 		}); err != nil {
 			return err
 		}
-		return completeContracts(ctx, tx, tenant, list)
+		return s.completeContracts(ctx, tx, tenant, list)
 	})
 	return list, err
 }
 
 // completeContracts reads every version once.
-func completeContracts(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []Contract) (err error) {
+func (s *Service) completeContracts(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []Contract) (err error) {
 	versions := map[uuid.UUID]Version{}
+	var subscriptions []uuid.UUID
+	for _, c := range list {
+		subscriptions = append(subscriptions, c.Subscription)
+	}
+	now := s.now()
+	over, err := overridesOf(ctx, tx, tenant, now, subscriptions...)
+	if err != nil {
+		return err
+	}
 	for i := range list {
 		c := &list[i]
 		v, known := versions[c.Version.ID]
@@ -55,7 +64,8 @@ func completeContracts(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []
 			versions[v.ID] = v
 		}
 		c.Version = v
-		c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), v.Placed(c.Customer.ID, c.Plan)...)
+		c.Own = Overridden(v.Placed(c.Customer.ID, c.Plan), over[c.Subscription], now)
+		c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), c.Own...)
 	}
 	return nil
 }

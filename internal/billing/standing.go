@@ -17,7 +17,7 @@ type Standing struct {
 	PlanName     string
 	Version      uuid.UUID
 	Number       int            // of the version
-	Limits       []limits.Limit // of the version, placed at the customer
+	Limits       []limits.Limit // of the version and the overrides that hold, placed at the customer
 }
 
 // Standings are the plans of customers by their ids. A customer without an
@@ -25,6 +25,7 @@ type Standing struct {
 func (s *Service) Standings(ctx context.Context, tenant uuid.UUID, customers []uuid.UUID) (map[uuid.UUID]Standing, error) {
 	out := map[uuid.UUID]Standing{}
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		clear(out) // a transaction may run again
 		rows, err := tx.Query(ctx, `
 			select s.customer_id, s.subscription_id, p.plan_id, p.name, v.plan_version_id, v.number
 			from subscriptions s
@@ -36,18 +37,23 @@ func (s *Service) Standings(ctx context.Context, tenant uuid.UUID, customers []u
 		}
 		var customer uuid.UUID
 		var at Standing
-		var versions []uuid.UUID
+		var versions, subscriptions []uuid.UUID
 		_, err = pgx.ForEachRow(rows, []any{&customer, &at.Subscription, &at.Plan, &at.PlanName, &at.Version, &at.Number}, func() error {
 			out[customer] = at
-			versions = append(versions, at.Version)
+			versions, subscriptions = append(versions, at.Version), append(subscriptions, at.Subscription)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 		byVersion, err := tenants.LimitsOf(ctx, tx, tenant, tenants.OwnedByPlanVersion, versions)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		over, err := overridesOf(ctx, tx, tenant, now, subscriptions...)
 		for customer, at := range out {
-			at.Limits = Version{Limits: byVersion[at.Version]}.Placed(customer, at.PlanName)
+			at.Limits = Overridden(Version{Limits: byVersion[at.Version]}.Placed(customer, at.PlanName), over[at.Subscription], now)
 			out[customer] = at
 		}
 		return err

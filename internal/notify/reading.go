@@ -235,12 +235,46 @@ func (b books) limitsOf(kind limits.ScopeKind, used []uuid.UUID) (out []limits.L
 		return nil, err
 	}
 	byRow, err := tenants.LimitsOf(b.ctx, b.tx, b.tenant.ID, o.kind, rowsOf)
+	if err != nil {
+		return nil, err
+	}
+	over, err := b.overrides(kind, used)
 	for _, x := range owners {
-		placed := tenants.Placed(byRow[x.row], x.scope)
+		placed := tenants.Placed(limits.Overridden(byRow[x.row], over[x.scope.ID]), x.scope)
 		if x.zones != nil {
 			placed = tenants.InZones(placed, *x.zones)
 		}
 		out = append(out, placed...)
+	}
+	return out, err
+}
+
+// overrides are the limits that customers have now in the place of their plans'.
+func (b books) overrides(kind limits.ScopeKind, customers []uuid.UUID) (map[uuid.UUID][]limits.Limit, error) {
+	if kind != limits.ScopeCustomer {
+		return nil, nil
+	}
+	rows, err := b.tx.Query(b.ctx, `
+		select o.customer_id, o.override_id
+		from overrides o join subscriptions s on s.tenant_id = o.tenant_id and s.subscription_id = o.subscription_id
+		where o.tenant_id = $1 and s.status <> 'ended' and o.customer_id = any($2) and o.starts_at <= $3 and (o.ends_at is null or o.ends_at > $3)
+		order by o.starts_at`, b.tenant.ID, customers, b.now)
+	if err != nil {
+		return nil, err
+	}
+	var customer, override uuid.UUID
+	var list []uuid.UUID
+	whose := map[uuid.UUID]uuid.UUID{}
+	if _, err := pgx.ForEachRow(rows, []any{&customer, &override}, func() error {
+		list, whose[override] = append(list, override), customer
+		return nil
+	}); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	byRow, err := tenants.LimitsOf(b.ctx, b.tx, b.tenant.ID, tenants.OwnedByOverride, list)
+	out := map[uuid.UUID][]limits.Limit{}
+	for _, o := range list {
+		out[whose[o]] = append(out[whose[o]], byRow[o]...)
 	}
 	return out, err
 }
