@@ -53,6 +53,7 @@ type Alert struct {
 	Webhook   bool
 	CreatedAt time.Time
 	PausedAt  *time.Time // it tells nothing meanwhile
+	SetAt     time.Time // when its threshold became what it is
 	LastFired *time.Time
 }
 
@@ -151,8 +152,12 @@ func (s *Service) AddAlert(ctx context.Context, tenant uuid.UUID, a Alert) (Aler
 		return Alert{}, err
 	}
 	a.ID, a.CreatedAt, a.Emails = id.New(), s.instant(), append([]string{}, a.Emails...)
+	a.SetAt = a.CreatedAt
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := s.scopeExists(ctx, tx, tenant, &a); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1::text, 25))`, tenant); err != nil {
 			return err
 		}
 		var n int
@@ -211,13 +216,13 @@ func (s *Service) scopeExists(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, 
 	return err
 }
 
-const alertColumns = `alert_id, kind, scope, scope_id, dimension, win, coalesce(percent, 0), coalesce(amount, 0), emails, mail, webhook, created_at,
+const alertColumns = `alert_id, kind, scope, scope_id, dimension, win, coalesce(percent, 0), coalesce(amount, 0), emails, mail, webhook, created_at, coalesce(set_at, created_at),
 	name, coalesce(minutes, 0), paused_at,
 	(select max(f.fired_at) from alert_firings f where f.tenant_id = alerts.tenant_id and f.alert_id = alerts.alert_id)`
 
 func scanAlert(row pgx.CollectableRow) (a Alert, err error) {
 	var scope *uuid.UUID
-	err = row.Scan(&a.ID, &a.Kind, &a.Scope, &scope, &a.Dimension, &a.Window, &a.Percent, &a.Amount, &a.Emails, &a.Mail, &a.Webhook, &a.CreatedAt, &a.Name, &a.Minutes, &a.PausedAt, &a.LastFired)
+	err = row.Scan(&a.ID, &a.Kind, &a.Scope, &scope, &a.Dimension, &a.Window, &a.Percent, &a.Amount, &a.Emails, &a.Mail, &a.Webhook, &a.CreatedAt, &a.SetAt, &a.Name, &a.Minutes, &a.PausedAt, &a.LastFired)
 	if scope != nil {
 		a.ScopeID = *scope
 	}

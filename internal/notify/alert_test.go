@@ -155,6 +155,84 @@ func TestAnAlertFiresOncePerPeriodWhateverRunsAtOnceOrAgain(t *testing.T) {
 	}
 }
 
+// TestAThresholdThatAPeriodReachedAtItsEndStillTells: the books learn of calls
+// after they ended, and of one that runs over midnight long after. It tells of that
+// period, once; alerts and thresholds that came later do not.
+func TestAThresholdThatAPeriodReachedAtItsEndStillTells(t *testing.T) {
+	r := newRig(t)
+	r.endpoint(newFar(t, 200), "alert.fired")
+	r.at = time.Date(2030, 1, 31, 22, 59, 58, 0, time.UTC) // the zone is Europe/Berlin
+	kestrel := r.customer("Kestrel", 1000)
+	a := r.alert(ofDay)
+	r.alert(Alert{Scope: limits.ScopeTenant, Dimension: limits.DimensionTokens, Window: limits.WindowMonth, Amount: 850})
+	r.uses(kestrel, 790)
+	r.evaluate()
+	r.uses(kestrel, 60) // on their way to the books
+	r.pass(3 * time.Second)
+	r.alert(Alert{Scope: limits.ScopeCustomer, Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 10})
+	for range 2 {
+		r.evaluate()
+	}
+	list, err := r.Firings(t.Context(), r.tenant, 100)
+	if n := r.fired(); n != 2 || err != nil {
+		t.Fatalf("fired %d times, %v", n, err)
+	}
+	for _, f := range list {
+		if day := time.Date(2030, 1, 30, 23, 0, 0, 0, time.UTC); f.Reading.Value != 850 || !f.Reading.Period.Equal(day) && !f.Reading.Period.Equal(day.AddDate(0, 0, -30)) {
+			t.Errorf("told of %+v", f.Reading)
+		}
+	}
+	half := int64(50)
+	if _, err := r.ChangeAlert(t.Context(), r.tenant, a.ID, AlertChange{Percent: &half}); err != nil {
+		t.Fatal(err)
+	}
+	r.evaluate()
+	if n := r.fired(); n != 2 {
+		t.Errorf("a threshold tells of a day that was over before it: %d", n)
+	}
+}
+
+// TestAPeriodThatTheBooksDoNotHaveYetTellsWhenTheyDo: an outage over midnight
+// loses no alert, and where nothing can come any more nothing tells.
+func TestAPeriodThatTheBooksDoNotHaveYetTellsWhenTheyDo(t *testing.T) {
+	r := newRig(t)
+	r.endpoint(newFar(t, 200), "alert.fired")
+	r.at = time.Date(2030, 1, 15, 22, 59, 58, 0, time.UTC)
+	kestrel, heron := r.customer("Kestrel", 1000), r.customer("Heron", 1000)
+	r.alert(ofDay)
+	r.uses(kestrel, 850)
+	r.uses(heron, 700)
+	fresh := func(at time.Time) {
+		t.Helper()
+		if err := r.pg.App.Tx(t.Context(), func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `
+				insert into instances (instance_id, host, started_at, seen_at, fresh_at) values ($1, 'h', $2, $2, $2)
+				on conflict (instance_id) do update set fresh_at = excluded.fresh_at`, r.tenant, at)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh(r.clock())
+	r.pass(5 * time.Hour)
+	r.evaluate()
+	if n := r.fired(); n != 1 {
+		t.Fatalf("after the outage it fired %d times", n)
+	}
+	fresh(r.clock())
+	bills := billing.New(r.pg.App, r.clock)
+	p, err := bills.AddPlan(t.Context(), r.tenant, "smaller", billing.NewVersion{Limits: []limits.Limit{{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 100}}})
+	_, err1 := bills.Publish(t.Context(), r.tenant, p.ID)
+	_, err2 := bills.Move(t.Context(), r.tenant, heron, p.ID)
+	if err := errors.Join(err, err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	r.evaluate()
+	if n := r.fired(); n != 1 {
+		t.Errorf("a day that is over was held to a limit that is new: %d", n)
+	}
+}
+
 func TestAnotherThresholdFiresAndTheOldOneDoesNotAgain(t *testing.T) {
 	r := newRig(t)
 	r.endpoint(newFar(t, 200), "alert.fired")

@@ -30,13 +30,16 @@ func (s *Service) ChangeAlert(ctx context.Context, tenant, alert uuid.UUID, c Al
 		if a, err = readAlert(ctx, tx, tenant, alert); err != nil {
 			return err
 		}
-		a = c.applied(a, s.instant())
+		was := a.threshold()
+		if a = c.applied(a, s.instant()); a.threshold() != was {
+			a.SetAt = s.instant()
+		}
 		if err := a.check(); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
-			update alerts set percent = nullif($3, 0), amount = nullif($4, 0), emails = $5, mail = $6, webhook = $7, name = $8, minutes = nullif($9, 0), paused_at = $10
-			where tenant_id = $1 and alert_id = $2`, tenant, alert, a.Percent, a.Amount, a.Emails, a.Mail, a.Webhook, a.Name, a.Minutes, a.PausedAt); err != nil {
+			update alerts set percent = nullif($3, 0), amount = nullif($4, 0), emails = $5, mail = $6, webhook = $7, name = $8, minutes = nullif($9, 0), paused_at = $10, set_at = $11
+			where tenant_id = $1 and alert_id = $2`, tenant, alert, a.Percent, a.Amount, a.Emails, a.Mail, a.Webhook, a.Name, a.Minutes, a.PausedAt, a.SetAt); err != nil {
 			return err
 		}
 		return tenants.Audit(ctx, tx, tenant, "alert.changed", id.Alert.Format(alert), a.noted())

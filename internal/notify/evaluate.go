@@ -74,6 +74,9 @@ func (e *Evaluator) Evaluate(ctx context.Context) error {
 func (e *Evaluator) evaluateTenant(ctx context.Context, tenant uuid.UUID, now, since time.Time) error {
 	return e.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		b, list, err := e.books(ctx, tx, tenant, now, since)
+		if err == nil && since.IsZero() {
+			err = b.asOf()
+		}
 		if err != nil {
 			return err
 		}
@@ -107,7 +110,7 @@ func (s *Service) books(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, now, s
 		return books{}, nil, err
 	}
 	list, err := readAlerts(ctx, tx, tenant, uuid.Nil, MaxAlerts)
-	return books{ctx, tx, t, now, since}, list, err
+	return books{ctx: ctx, tx: tx, tenant: t, now: now, since: since}, list, err
 }
 
 // fire tells, unless that was done: the row is the proof, in the transaction

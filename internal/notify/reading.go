@@ -42,15 +42,44 @@ type books struct {
 	tenant tenants.Tenant
 	now    time.Time
 	since  time.Time // only what was used after; zero: of the whole period
+	known  time.Time // every call that ended before is counted; zero: only the period that runs is read
 }
 
-// periodStart is when the running day or month of the tenant began.
-func (b books) periodStart(w limits.Window) time.Time {
-	start, _, _ := b.tenant.Zones.Day(b.now)
+// A period that is over is read as long as something may come late: until the
+// books have every call that ended within lateFor of its end, at most for a day.
+const (
+	lateFor       = time.Hour // as long as a reservation may run
+	lateAtTheMost = 24 * time.Hour
+)
+
+// asOf reads up to when the books are complete.
+func (b *books) asOf() error {
+	return b.tx.QueryRow(b.ctx, `
+		select least($1, min(coalesce(fresh_at, started_at)))
+		from instances
+		where stopped_at is null and retired_at is null`, b.now).Scan(&b.known)
+}
+
+// span is a period, half-open.
+type span struct{ start, end time.Time }
+
+func spanOf(z limits.Zones, w limits.Window, at time.Time) (s span) {
 	if w == limits.WindowMonth {
-		start, _, _ = b.tenant.Zones.Month(b.now)
+		s.start, s.end, _ = z.Month(at)
+	} else {
+		s.start, s.end, _ = z.Day(at)
 	}
-	return start
+	return s
+}
+
+// spans are the periods in which an alert may tell: the one that runs, and the one
+// before while it may still fill, if the threshold is as old.
+func (b books) spans(z limits.Zones, w limits.Window, a Alert) []span {
+	runs := spanOf(z, w, b.now)
+	if b.known.IsZero() || !b.known.Before(runs.start.Add(lateFor)) || !b.now.Before(runs.start.Add(lateAtTheMost)) || !a.SetAt.Before(runs.start) {
+		return []span{runs}
+	}
+	return []span{runs, spanOf(z, w, runs.start.Add(-time.Nanosecond))}
 }
 
 func (b books) read(a Alert) ([]Reading, error) {
@@ -82,21 +111,31 @@ func (b books) amounts(a Alert) ([]Reading, error) {
 		limits.DimensionInputTokens: "sum(input_tokens + cached_input_tokens + cache_write_tokens)", limits.DimensionOutputTokens: "sum(output_tokens + reasoning_tokens)",
 		limits.DimensionUnits: "sum(units)", limits.DimensionSpend: "trunc(coalesce(sum(charge_pico) filter (where not test and currency = $5), 0) / 1000000)",
 	}[a.Dimension]
-	period := b.periodStart(a.Window)
+	var out []Reading
+	for _, period := range b.spans(b.tenant.Zones, a.Window, a) {
+		more, err := b.amountsOf(a, period, by, column, sum)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+func (b books) amountsOf(a Alert, period span, by, column, sum string) (out []Reading, err error) {
 	rows, err := b.tx.Query(b.ctx, `
 		select `+by+`, `+sum+`::bigint
 		from usage_day
-		where tenant_id = $1 and bucket >= $2 and bucket <= $3 and ($4::uuid is null or `+column+` = $4) and $5 <> ''
+		where tenant_id = $1 and bucket >= $2 and bucket < $3 and ($4::uuid is null or `+column+` = $4) and $5 <> ''
 		  and (`+column+` = $1 or `+column+` <> '00000000-0000-0000-0000-000000000000')
-		group by 1`, b.tenant.ID, period, b.now, optional(a.ScopeID), b.tenant.Currency)
+		group by 1`, b.tenant.ID, period.start, period.end, optional(a.ScopeID), b.tenant.Currency)
 	if err != nil {
 		return nil, err
 	}
-	var out []Reading
 	var of uuid.UUID
 	var value int64
 	_, err = pgx.ForEachRow(rows, []any{&of, &value}, func() error {
-		out = append(out, Reading{Alert: a.ID, Subject: string(a.Scope) + ":" + of.String(), Name: of.String(), Period: period, Value: value, Of: a.Amount})
+		out = append(out, Reading{Alert: a.ID, Subject: string(a.Scope) + ":" + of.String(), Name: of.String(), Period: period.start, Value: value, Of: a.Amount})
 		return nil
 	})
 	return out, err
@@ -114,31 +153,36 @@ func (b books) shares(a Alert) ([]Reading, error) {
 		if l.Dimension != a.Dimension || l.Window != a.Window || l.Policy != limits.PolicyCalendar || l.EachEndUser() {
 			continue
 		}
-		zones := l.Zones()
-		start, _, _ := zones.Day(b.now)
-		if l.Window == limits.WindowMonth {
-			start, _, _ = zones.Month(b.now)
-		}
-		first := l.Ledger("")
-		last := first
-		if l.EachModel {
-			last = first[:len(first)-1] + "$" // what follows # in the alphabet
-		}
-		rows, err := b.tx.Query(b.ctx, `
-			select ledger, used from cap_totals
-			where tenant_id = $1 and (ledger = $2 or $5 and ledger > $2 and ledger < $3) and window_start = $4`, b.tenant.ID, first, last, start, l.EachModel)
-		if err != nil {
-			return nil, err
-		}
-		r := Reading{Alert: a.ID, Name: l.Scope.Name, Period: start, Of: l.Amount}
-		if _, err := pgx.ForEachRow(rows, []any{&r.Subject, &r.Value}, func() error {
-			out = append(out, r)
-			return nil
-		}); err != nil {
-			return nil, err
+		for _, period := range b.spans(l.Zones(), l.Window, a) {
+			more, err := b.sharesOf(a, l, period)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
 		}
 	}
 	return out, nil
+}
+
+// sharesOf are the ledgers of a limit in one of its windows.
+func (b books) sharesOf(a Alert, l limits.Limit, period span) (out []Reading, err error) {
+	first := l.Ledger("")
+	last := first
+	if l.EachModel {
+		last = first[:len(first)-1] + "$" // what follows # in the alphabet
+	}
+	rows, err := b.tx.Query(b.ctx, `
+		select ledger, used from cap_totals
+		where tenant_id = $1 and (ledger = $2 or $5 and ledger > $2 and ledger < $3) and window_start = $4`, b.tenant.ID, first, last, period.start, l.EachModel)
+	if err != nil {
+		return nil, err
+	}
+	r := Reading{Alert: a.ID, Name: l.Scope.Name, Period: period.start, Of: l.Amount}
+	_, err = pgx.ForEachRow(rows, []any{&r.Subject, &r.Value}, func() error {
+		out = append(out, r)
+		return nil
+	})
+	return out, err
 }
 
 // limits are those that the alert's scope has, of whoever was used.
@@ -172,7 +216,8 @@ func (b books) used(kind limits.ScopeKind, a Alert) (out []uuid.UUID, err error)
 	column := map[limits.ScopeKind]string{limits.ScopeCustomer: "customer_id", limits.ScopeAPIKey: "counter_id", limits.ScopeProviderKey: "provider_key_id"}[kind]
 	table, since := "usage_minute", b.since
 	if since.IsZero() {
-		table, since = "usage_day", b.periodStart(a.Window).Add(-48*time.Hour) // a provider's day may have begun before the tenant's
+		all := b.spans(b.tenant.Zones, a.Window, a)
+		table, since = "usage_day", all[len(all)-1].start.Add(-48*time.Hour) // a provider's day may have begun before the tenant's
 	}
 	rows, err := b.tx.Query(b.ctx, `
 		select distinct `+column+` from `+table+`
@@ -309,7 +354,7 @@ func (b books) benches(a Alert) ([]Reading, error) {
 
 // unpriced are today's models whose tokens have no known cost.
 func (b books) unpriced(a Alert) ([]Reading, error) {
-	period := b.periodStart(limits.WindowDay)
+	period := spanOf(b.tenant.Zones, limits.WindowDay, b.now).start
 	rows, err := b.tx.Query(b.ctx, `
 		select model_served, sum(requests)::bigint from usage_day
 		where tenant_id = $1 and bucket = $2 and cost_currency = '' and not test and model_served <> '' and input_tokens + output_tokens + units > 0
