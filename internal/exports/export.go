@@ -120,6 +120,9 @@ func (s *Service) Create(ctx context.Context, tenant uuid.UUID, a Asked) (e Expo
 	}
 	e = Export{ID: id.New(), Asked: a, State: Queued, CreatedAt: now, ExpiresAt: now.Add(keptFor)}
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1::text, 28))`, tenant); err != nil { // those asked for at once count too
+			return err
+		}
 		tag, err := tx.Exec(ctx, `
 			insert into exports (tenant_id, export_id, kind, format, asked, state, next_at, created_at, expires_at)
 			select $1, $2, $3, $4, $5, 'queued', $6, $6, $7

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -423,5 +424,31 @@ func TestATenantHasAtMostTenFilesWaiting(t *testing.T) {
 	must(t, err)
 	if len(page.Items) != 4 || len(rest.Items) != 7 || rest.Next != uuid.Nil {
 		t.Errorf("%d and %d", len(page.Items), len(rest.Items))
+	}
+}
+
+// TestOfExportsAskedForAtOnceTenWait, however many there are.
+func TestOfExportsAskedForAtOnceTenWait(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var asked sync.WaitGroup
+	var taken atomic.Int64
+	start := make(chan struct{})
+	for range 40 {
+		asked.Go(func() {
+			<-start
+			_, err := d.service.Create(t.Context(), d.tenant, d.asked(Usage, CSV))
+			switch {
+			case err == nil:
+				taken.Add(1)
+			case fault.Of(err).Code != "too_many_exports":
+				t.Error(err)
+			}
+		})
+	}
+	close(start)
+	asked.Wait()
+	if n := taken.Load(); n != mostOpen {
+		t.Errorf("%d wait", n)
 	}
 }
