@@ -83,7 +83,7 @@ func (p *Pages) readReconcile(c echo.Context, w workspace) (reconcilePage, error
 	}
 	looked := p.now()
 	v.Books = tile(p, c, "books", func() (usage.DayBooks, error) { return p.reports.DayBooks(ctx, w.Tenant.ID, v.Day, v.End) })
-	if v.Books == nil {
+	if v.Books == nil || v.Books.Gone {
 		return v, nil
 	}
 	if err := p.reports.Saw(ctx, w.Tenant.ID, v.Day, v.End, v.Books.Differences, looked); err != nil {
