@@ -51,10 +51,10 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	a.halt = halt
 	book := catalogue.New(a.db, tenants.Audit)
 	teller := notify.New(a.db, tenantService, a.guard, a.Now)
-	offers := quotes.New(a.db, tenantService, billingService, teller, strings.TrimRight(a.cfg.PublicURL, "/"), a.Now)
 	files := exports.New(a.db, tenantService, reports, a.Now)
 	mail := mailer(a.Outbox, notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom})
 	door := portal.New(a.db, tenantService, teller, mail, a.cfg.PublicURL, a.log, a.Now)
+	offers := quotes.New(a.db, tenantService, billingService, teller, door, strings.TrimRight(a.cfg.PublicURL, "/"), a.Now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,

@@ -16,6 +16,7 @@ import (
 	"weir/internal/keyring"
 	"weir/internal/notify"
 	"weir/internal/outbound"
+	"weir/internal/portal"
 	"weir/internal/postgres"
 	"weir/internal/quotes"
 	"weir/internal/tenants"
@@ -55,7 +56,8 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	mail := mailer(outbox, notify.SMTP{Addr: cfg.SMTPAddr, User: cfg.SMTPUser, Password: cfg.SMTPPassword, From: cfg.MailFrom})
 	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
 	plans := billing.New(db, time.Now)
-	offers := quotes.New(db, tenantService, plans, service, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
+	door := portal.New(db, tenantService, service, mail, cfg.PublicURL, log, time.Now)
+	offers := quotes.New(db, tenantService, plans, service, door, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
 	return &teller{
 		db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log), offers,
 		billing.NewTurner(plans, log),

@@ -12,6 +12,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/message"
+	"weir/internal/portal"
 	"weir/internal/tenants"
 )
 
@@ -88,8 +89,8 @@ type Taken struct {
 	Secret string
 }
 
-// Accept makes customer, subscription and first API key of an open quote, or
-// nothing of it. Accepted again, also at once, it gives the same result without
+// Accept makes customer, subscription and first API key of an open quote, and
+// mails the way into the customer's portal, or nothing of it. Accepted again, also at once, it gives the same result without
 // the secret. A customer that is on a plan moves to the quote's; one that has a
 // key gets no other. A version that is not out any more, and a quote that cannot
 // be accepted any more, are Conflicts.
@@ -158,6 +159,9 @@ func (s *Service) take(ctx context.Context, tx pgx.Tx, p *Public, a Acceptance) 
 		return "", err
 	}
 	if err := message.Emit(ctx, tx, tenant, message.QuoteAccepted, told(*q)); err != nil {
+		return "", err
+	}
+	if err := s.portal.OweLink(ctx, tx, tenant, q.Result.Customer, a.Email, portal.Accepted); err != nil {
 		return "", err
 	}
 	return secret, tenants.Audit(ctx, tx, tenant, "quote.accepted", format(*q), told(*q))

@@ -113,6 +113,7 @@ func TestAcceptedTwiceAndAtOnceAQuoteHasOneResultAndShowsTheSecretOnce(t *testin
 		"subscriptions": `select count(*) from subscriptions where tenant_id = $1`,
 		"keys":          `select count(*) from api_keys where tenant_id = $1 and kind = 'customer'`,
 		"told":          `select count(*) from webhook_messages where tenant_id = $1 and type = 'quote.accepted'`,
+		"links":         `select count(*) from mails where tenant_id = $1 and recipient = 'adaeze@marlow.example' and body like '%/portal/%'`,
 		"entries":       `select count(*) from audit_entries where tenant_id = $1 and action = 'quote.accepted'`,
 	} {
 		if n := r.count(sql); n != 1 {

@@ -2,6 +2,7 @@ package quotes_test
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"weir/internal/money"
 	"weir/internal/notify"
 	"weir/internal/outbound"
+	"weir/internal/portal"
 	"weir/internal/postgres/postgrestest"
 	"weir/internal/quotes"
 	"weir/internal/tenants"
@@ -60,7 +62,9 @@ func newRig(t *testing.T) *rig {
 	r.tenants = tenants.New(r.pg.App, ring, guard, catalogue.NewClient(guard), r.clock)
 	r.billing = billing.New(r.pg.App, r.clock)
 	for i := range r.quotes {
-		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.billing, notify.New(r.pg.App, r.tenants, guard, r.clock), "https://weir.example", r.clock)
+		teller := notify.New(r.pg.App, r.tenants, guard, r.clock)
+		door := portal.New(r.pg.App, r.tenants, teller, nil, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
+		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.billing, teller, door, "https://weir.example", r.clock)
 	}
 	made, err := r.tenants.Create(t.Context(), tenants.NewTenant{Name: "Acme", OwnerEmail: "ann@acme.example", Zone: "Europe/Berlin", Currency: "EUR"})
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/notify"
+	"weir/internal/portal"
 	"weir/internal/postgres"
 	"weir/internal/tenants"
 )
@@ -22,13 +23,14 @@ type Service struct {
 	tenants *tenants.Service
 	billing *billing.Service
 	mail    *notify.Service
+	portal  *portal.Service
 	url     string // what browsers call this installation
 	now     func() time.Time
 }
 
 // New makes the service. url has no stroke at its end.
-func New(db *postgres.DB, t *tenants.Service, b *billing.Service, mail *notify.Service, url string, now func() time.Time) *Service {
-	return &Service{db: db, tenants: t, billing: b, mail: mail, url: url, now: now}
+func New(db *postgres.DB, t *tenants.Service, b *billing.Service, mail *notify.Service, p *portal.Service, url string, now func() time.Time) *Service {
+	return &Service{db: db, tenants: t, billing: b, mail: mail, portal: p, url: url, now: now}
 }
 
 // stamp is now as the database keeps it.
