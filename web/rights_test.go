@@ -20,6 +20,7 @@ var forms = map[string]string{
 	"/settings/tenant": "owner", "/settings/zone": "owner",
 	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
 	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",
+	"/quotes": "owner admin billing", "/quotes/preview": "owner admin billing", "/quotes/:id": "owner admin billing", "/quotes/:id/send": "owner admin billing", "/quotes/:id/resend": "owner admin billing", "/quotes/:id/withdraw": "owner admin billing", "/quotes/:id/discard": "owner admin billing",
 	"/plans": "owner admin billing", "/plans/preview": "owner admin billing", "/plans/:id": "owner admin billing", "/plans/:id/publish": "owner admin billing",
 	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/erase": "owner admin", "/customers/:id/resume": "owner admin developer",
 	"/customers/:id/move": "owner admin billing", "/customers/:id/plan": "owner admin billing",

@@ -127,6 +127,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.post(e, "/sign-out", p.signOut)
 	p.mountAccounts(e)
 	p.mountFirst(e)
+	p.mountQuotes(e)
 	p.mountSetup(e)
 	p.mountSettings(e)
 	p.get(e, "/docs", p.docsPage)

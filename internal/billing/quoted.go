@@ -122,3 +122,22 @@ func (v Version) Again() NewVersion {
 		BaseFee: &money.Amount{Amount: money.FormatMinor(v.BaseFee, v.Currency), Currency: v.Currency},
 	}
 }
+
+// Supposed is what a version of these terms would be, without an id: nothing is
+// kept. Invalid names every field that is wrong.
+func (s *Service) Supposed(ctx context.Context, tenant uuid.UUID, n NewVersion) (Version, error) {
+	var v Version
+	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+		if err != nil {
+			return err
+		}
+		n, fee, currency, wrong := n.checked(t.Currency)
+		if len(wrong) > 0 {
+			return fault.InvalidFields(wrong...)
+		}
+		v = Version{Status: Draft, Limits: n.Limits, Prices: n.Prices, BaseFee: fee, Currency: currency, Period: n.Period, CapOutput: n.CapOutput}
+		return nil
+	})
+	return v, err
+}

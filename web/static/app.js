@@ -19,6 +19,7 @@
       root.dataset.theme = dark() ? "light" : "dark";
       try { localStorage.setItem("theme", root.dataset.theme); } catch {}
     },
+    print() { window.print(); },
     async copy(button) {
       try { await navigator.clipboard.writeText(byID(button.dataset.copy).textContent); } catch { return; }
       did(button);
