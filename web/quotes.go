@@ -230,11 +230,7 @@ type offerTerms struct {
 }
 
 // estimateRow is a line of an estimate.
-type estimateRow struct {
-	Name                    string
-	Input, Cached, Out, Req string
-	Amount                  string
-}
+type estimateRow struct{ Name, Units, Amount string }
 
 func termsOf(o quotes.Offer, zone string) (offerTerms, error) {
 	v := o.Terms
@@ -242,27 +238,24 @@ func termsOf(o quotes.Offer, zone string) (offerTerms, error) {
 		Fee: sums.FormatMinor(v.BaseFee, v.Currency) + " " + v.Currency, Means: billing.Meanings(v.Limits, zone), Common: billing.Common(v.Limits, v.CapOutput, zone),
 		Prices: pricesOf(v.Prices), Currency: v.Currency,
 	}
-	lines, total, err := quotes.Estimate(v, o.Volumes)
+	e, err := quotes.Estimate(v, o.Volumes)
 	if err != nil || len(o.Volumes) == 0 {
 		return t, err
 	}
-	some := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return ui.Count(n)
-	}
-	for _, l := range lines {
-		r := estimateRow{Name: l.Model, Input: some(l.Input), Cached: some(l.CachedInput), Out: some(l.Output), Req: some(l.Requests), Amount: sums.FormatMinor(l.AmountMinor, v.Currency)}
-		if l.IsFee {
-			r.Name = "Plan " + o.Plan
-		}
-		if !l.Priced {
-			r.Amount = "no price"
+	for _, l := range e.Lines {
+		r := estimateRow{Name: "Plan " + o.Plan, Amount: sums.FormatMinor(l.AmountMinor, v.Currency)}
+		if !l.Fee {
+			r.Name, r.Units = classWords(l.Price.Class)+", "+modelsWords(l.Price.Models), ui.Count(l.Units)
 		}
 		t.Lines = append(t.Lines, r)
 	}
-	t.Total = sums.FormatMinor(total, v.Currency) + " " + v.Currency
+	if e.Minimum > 0 {
+		t.Lines = append(t.Lines, estimateRow{Name: "To the minimum of a month", Amount: sums.FormatMinor(e.Minimum, v.Currency)})
+	}
+	for _, m := range e.Unpriced {
+		t.Lines = append(t.Lines, estimateRow{Name: m, Amount: "no price"})
+	}
+	t.Total = sums.FormatMinor(e.TotalMinor, v.Currency) + " " + v.Currency
 	return t, nil
 }
 

@@ -118,8 +118,9 @@ func notPublished() error {
 // Again is a version's terms as the start of another.
 func (v Version) Again() NewVersion {
 	return NewVersion{
-		Limits: slices.Clone(v.Limits), Prices: slices.Clone(v.Prices), Period: v.Period, CapOutput: v.CapOutput,
+		Limits: slices.Clone(v.Limits), Prices: slices.Clone(v.Prices), Period: v.Period, TrialDays: v.TrialDays, CapOutput: v.CapOutput,
 		BaseFee: &money.Amount{Amount: money.FormatMinor(v.BaseFee, v.Currency), Currency: v.Currency},
+		Minimum: &money.Amount{Amount: money.FormatMinor(v.Minimum, v.Currency), Currency: v.Currency},
 	}
 }
 
@@ -132,11 +133,14 @@ func (s *Service) Supposed(ctx context.Context, tenant uuid.UUID, n NewVersion) 
 		if err != nil {
 			return err
 		}
-		n, fee, currency, wrong := n.checked(t.Currency)
+		n, sums, wrong := n.checked(t.Currency)
 		if len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
-		v = Version{Status: Draft, Limits: n.Limits, Prices: n.Prices, BaseFee: fee, Currency: currency, Period: n.Period, CapOutput: n.CapOutput}
+		v = Version{
+			Status: Draft, Limits: n.Limits, Prices: n.Prices, BaseFee: sums.fee, Minimum: sums.minimum, Currency: sums.currency,
+			Period: n.Period, TrialDays: n.TrialDays, CapOutput: n.CapOutput,
+		}
 		return nil
 	})
 	return v, err

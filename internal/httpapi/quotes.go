@@ -83,14 +83,17 @@ type quoteResult struct {
 }
 
 type estimateJSON struct {
-	Lines []estimateLine `json:"lines"`
-	Total money.Amount   `json:"total" description:"The sum of the rounded lines, before tax"`
+	Lines    []estimateLine `json:"lines"`
+	Total    money.Amount   `json:"total" description:"The sum of the rounded lines, before tax"`
+	Unpriced []string       `json:"unpriced_models" description:"No price of the plan counts them"`
 }
 
 type estimateLine struct {
-	Model  string       `json:"model,omitempty" description:"Absent: the base fee"`
+	Kind   string       `json:"kind" enum:"subscription,usage,minimum"`
+	Models string       `json:"models,omitempty" description:"Of the price"`
+	Class  string       `json:"class,omitempty"`
+	Units  int64        `json:"units,omitempty"`
 	Amount money.Amount `json:"amount"`
-	Priced bool         `json:"priced" description:"false: the plan has no price for the model"`
 }
 
 func (s *Server) quoteOf(r *request, q quotes.Quote) (quoteJSON, error) {
@@ -123,16 +126,23 @@ func estimateOf(o quotes.Offer) (*estimateJSON, error) {
 	if len(o.Volumes) == 0 {
 		return nil, nil //nolint:nilnil // no volumes, no estimate
 	}
-	lines, total, err := quotes.Estimate(o.Terms, o.Volumes)
+	e, err := quotes.Estimate(o.Terms, o.Volumes)
 	if err != nil {
 		return nil, err
 	}
 	amount := func(minor int64) money.Amount {
 		return money.Amount{Amount: money.FormatMinor(minor, o.Terms.Currency), Currency: o.Terms.Currency}
 	}
-	out := &estimateJSON{Total: amount(total)}
-	for _, l := range lines {
-		out.Lines = append(out.Lines, estimateLine{l.Model, amount(l.AmountMinor), l.Priced})
+	out := &estimateJSON{Lines: []estimateLine{}, Total: amount(e.TotalMinor), Unpriced: append([]string{}, e.Unpriced...)}
+	for _, l := range e.Lines {
+		kind := "usage"
+		if l.Fee {
+			kind = "subscription"
+		}
+		out.Lines = append(out.Lines, estimateLine{kind, l.Price.Models, string(l.Price.Class), l.Units, amount(l.AmountMinor)})
+	}
+	if e.Minimum > 0 {
+		out.Lines = append(out.Lines, estimateLine{Kind: "minimum", Amount: amount(e.Minimum)})
 	}
 	return out, nil
 }

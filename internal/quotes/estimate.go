@@ -2,12 +2,14 @@ package quotes
 
 import (
 	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
 
 	"weir/internal/billing"
 	"weir/internal/catalogue"
 	"weir/internal/fault"
-	"weir/internal/limits"
-	"weir/internal/money"
+	"weir/internal/id"
 	"weir/internal/usage"
 )
 
@@ -51,36 +53,74 @@ func checkVolumes(list []Volume) (wrong []fault.Field) {
 	return wrong
 }
 
-// Line is a line of an estimate.
+// Line is a line of an estimate: the base fee, or a price of the plan with all
+// that it would count.
 type Line struct {
-	Volume        // zero of the base fee
-	AmountMinor   int64
-	Priced        bool // false: the plan has no price for the model
-	IsFee         bool
-	AmountPrecise money.Pico
+	Fee         bool
+	Price       billing.Price // zero of the base fee
+	Units       int64         // tokens, requests or units
+	AmountMinor int64
 }
 
-// Estimate is what a month costs at stated volumes: a line for the base fee,
-// one for each volume, each rounded once, and their sum. It promises nothing.
-func Estimate(v billing.Version, volumes []Volume) (lines []Line, totalMinor int64, err error) {
-	if v.BaseFee > 0 {
-		lines = append(lines, Line{IsFee: true, Priced: true, AmountMinor: v.BaseFee})
+// Estimated is what a month costs at stated volumes.
+type Estimated struct {
+	Lines      []Line
+	Minimum    int64    // minor units that the plan's minimum adds; 0: none
+	TotalMinor int64    // the sum of the rounded lines and the minimum, before tax
+	Unpriced   []string // models that no price of the plan counts
+}
+
+// Estimate is what a month costs at stated volumes, by the rating that invoices
+// have: a line for the base fee and one for each price that counts something,
+// each rounded once. It promises nothing. A sum beyond 64 bits is an error.
+func Estimate(v billing.Version, volumes []Volume) (e Estimated, err error) {
+	prices := slices.Clone(v.Prices)
+	for i := range prices {
+		prices[i].ID = id.New() // of a version that is not kept they have none
 	}
+	units := map[uuid.UUID]int64{}
 	for _, vol := range volumes {
-		rates := billing.RatesFor(v.Prices, vol.Model)
-		l := Line{Volume: vol, Priced: len(rates) > 0}
-		l.AmountPrecise, _ = usage.Charge(rates, vol.cost())
-		if l.AmountMinor, err = l.AmountPrecise.Minor(v.Currency); err != nil {
-			return nil, 0, err
+		rates := billing.RatesFor(prices, vol.Model)
+		if len(rates) == 0 {
+			e.Unpriced = append(e.Unpriced, vol.Model)
 		}
-		lines = append(lines, l)
+		for _, r := range rates {
+			units[r.Price] += vol.of(r.Class)
+		}
 	}
-	for _, l := range lines {
-		totalMinor += l.AmountMinor
+	if v.BaseFee > 0 {
+		e.Lines = append(e.Lines, Line{Fee: true, AmountMinor: v.BaseFee})
 	}
-	return lines, totalMinor, nil
+	for _, p := range prices {
+		if units[p.ID] == 0 {
+			continue
+		}
+		l := Line{Price: p, Units: units[p.ID]}
+		sum, _ := p.Rate(l.Units)
+		if l.AmountMinor, err = sum.Minor(v.Currency); err != nil {
+			return e, err
+		}
+		e.Lines = append(e.Lines, l)
+	}
+	for _, l := range e.Lines {
+		e.TotalMinor += l.AmountMinor
+	}
+	if e.Minimum = max(0, v.Minimum-e.TotalMinor); e.Minimum > 0 {
+		e.TotalMinor = v.Minimum
+	}
+	return e, nil
 }
 
-func (v Volume) cost() limits.Cost {
-	return limits.Cost{Requests: v.Requests, Tokens: limits.Tokens{Input: v.Input, CachedInput: v.CachedInput, Output: v.Output}}
+func (v Volume) of(c usage.Class) int64 {
+	switch c {
+	case usage.Input:
+		return v.Input
+	case usage.CachedInput:
+		return v.CachedInput
+	case usage.Output:
+		return v.Output
+	case usage.PerRequest:
+		return v.Requests
+	}
+	return 0
 }

@@ -319,16 +319,23 @@ func TestALookIsNotedAndALinkThatLeadsNowhereIsNot(t *testing.T) {
 	}
 }
 
-func TestAnEstimateIsRoundedOnceALine(t *testing.T) {
-	v := billing.Version{BaseFee: 4900, Currency: "EUR", Prices: []billing.Price{{Models: "a*", Class: "input", MicrosPerMillion: 75_000}, {Models: "*", Class: "request", MicrosPerMillion: 1_000}}}
-	lines, total, err := quotes.Estimate(v, []quotes.Volume{{Model: "ab", Input: 1_000_003}, {Model: "b", Input: 5}})
+func TestAnEstimateIsRatedAndRoundedAsAnInvoiceIs(t *testing.T) {
+	v := billing.Version{BaseFee: 4900, Currency: "EUR", Prices: []billing.Price{
+		{Models: "a*", Class: "input", MicrosPerMillion: 75_000},
+		{Models: "*", Class: "output", Scheme: billing.Graduated, Included: 1_000_000, Tiers: []billing.Tier{{UpTo: 10_000_000, MicrosPerMillion: 1_000_000}, {MicrosPerMillion: 500_000}}},
+	}}
+	e, err := quotes.Estimate(v, []quotes.Volume{{Model: "ab", Input: 1_000_003, Output: 7_500_000}, {Model: "b", Input: 9, Output: 5_000_000}})
 	must(t, err)
-	if len(lines) != 3 || lines[1].AmountMinor != 8 || total != 4908 || !lines[2].Priced {
-		t.Fatalf("%+v, %d", lines, total)
+	if len(e.Lines) != 3 || e.Lines[1].AmountMinor != 8 || e.Lines[2].Units != 12_500_000 || e.Lines[2].AmountMinor != 1025 || e.TotalMinor != 5933 || len(e.Unpriced) != 0 {
+		t.Fatalf("%+v", e)
 	}
-	lines, _, err = quotes.Estimate(billing.Version{Currency: "EUR"}, []quotes.Volume{{Model: "b", Input: 5}})
+	v.Minimum = 6000
+	if e, err = quotes.Estimate(v, nil); err != nil || e.Minimum != 1100 || e.TotalMinor != 6000 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	e, err = quotes.Estimate(billing.Version{Currency: "EUR"}, []quotes.Volume{{Model: "b", Input: 5}})
 	must(t, err)
-	if len(lines) != 1 || lines[0].Priced {
-		t.Fatalf("a model without a price: %+v", lines)
+	if len(e.Lines) != 0 || !slices.Equal(e.Unpriced, []string{"b"}) {
+		t.Fatalf("a model without a price: %+v", e)
 	}
 }
