@@ -22,14 +22,17 @@ const maxForm = 16 << 10
 
 // guarded gives every answer its headers, and lets no other site change
 // anything here.
-func (p *Pages) guarded(h echo.HandlerFunc) echo.HandlerFunc {
+func (p *Pages) guarded(h echo.HandlerFunc) echo.HandlerFunc { return p.guardedUpTo(maxForm, h) }
+
+// guardedUpTo is guarded for a form of at most so many bytes.
+func (p *Pages) guardedUpTo(most int64, h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		protect(c.Response().Header())
 		if err := p.fromHere(c.Request()); err != nil {
 			return err
 		}
 		c.Request().URL.RawQuery = readable(c.Request().URL)
-		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxForm)
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, most)
 		return h(c)
 	}
 }

@@ -23,6 +23,7 @@ type settingsPage struct {
 	Place        form // its time zone
 	Change       zoneChange
 	Devices      []device
+	Brand        brandSettings
 	Owner        bool
 }
 
@@ -51,7 +52,11 @@ func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settin
 		Place:        form{Values: map[string][]string{"zone": {w.Tenant.Zones.Zone}}},
 		Change:       changeOf(w),
 	}
-	var err error
+	b, err := p.brands.Brand(ctx, who.Tenant)
+	if err != nil {
+		return v, err
+	}
+	v.Brand = brandSettings{Brand: b, form: brandForm(b)}
 	if v.HasPassword, err = p.accounts.HasPassword(ctx, who.User.ID); err != nil {
 		return v, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/httpapi"
@@ -90,7 +91,7 @@ func newSite(t *testing.T, publicURL string) site {
 	door := portal.New(db.App, s, teller, outbox, publicURL, log, c.now)
 	pages, err := New(Deps{
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door,
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -154,6 +155,11 @@ func (s site) do(method, path string, form url.Values, header map[string]string)
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+	return s.answer(req)
+}
+
+func (s site) answer(req *http.Request) answer {
+	s.t.Helper()
 	res, err := s.server.Client().Do(req)
 	must(s.t, err)
 	defer res.Body.Close()

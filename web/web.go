@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/limits"
@@ -47,6 +48,7 @@ type Deps struct {
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
 	Portal    *portal.Service
+	Brands    *branding.Service
 	Quotes    *quotes.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
@@ -78,6 +80,7 @@ type Pages struct {
 	catalogue *catalogue.Service
 	notify    *notify.Service
 	portal    *portal.Service
+	brands    *branding.Service
 	quotes    *quotes.Service
 	accounts  *auth.Accounts
 	first     *auth.First
@@ -108,7 +111,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, quotes: d.Quotes, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}
@@ -130,6 +133,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.mountQuotes(e)
 	p.mountSetup(e)
 	p.mountSettings(e)
+	p.mountBrand(e)
 	p.get(e, "/docs", p.docsPage)
 	for path := range guides {
 		p.get(e, path, p.guidePage)

@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
 	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound", "internal/usage"},
 
-	"internal/quotes":  {"internal/billing", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
-	"internal/portal":  {"internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
-	"internal/exports": {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
+	"internal/quotes":   {"internal/billing", "internal/branding", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
+	"internal/branding": {"internal/notify", "internal/postgres", "internal/tenants"},
+	"internal/portal":   {"internal/branding", "internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
+	"internal/exports":  {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
 
 	"internal/verdict": {"internal/limits"},
 
@@ -70,7 +71,7 @@ const anything = "*"
 
 // domain is what the three surfaces share. They import none of each other.
 var domain = []string{
-	"internal/auth", "internal/billing", "internal/cache", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
+	"internal/auth", "internal/billing", "internal/branding", "internal/cache", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
 	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/portal", "internal/quotes", "internal/tenants", "internal/usage", "internal/verdict",
 }
 
@@ -91,7 +92,7 @@ var walls = map[string][]string{
 	"github.com/klauspost/compress":   {"web"},
 	"github.com/jackc/pgx/v5/pgxpool": {"internal/postgres"},
 	"github.com/jackc/pgx": {
-		"internal/postgres", "internal/auth", "internal/billing", "internal/catalogue", "internal/exports", "internal/message", "internal/notify",
+		"internal/postgres", "internal/auth", "internal/billing", "internal/branding", "internal/catalogue", "internal/exports", "internal/message", "internal/notify",
 		"internal/portal", "internal/quotes", "internal/tenants", "internal/usage", "internal/devstack", "internal/boot", "test",
 	},
 }

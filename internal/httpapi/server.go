@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/id"
@@ -41,6 +42,7 @@ type Deps struct {
 	Catalogue *catalogue.Service
 	Notify    *notify.Service
 	Portal    *portal.Service
+	Brands    *branding.Service
 	Quotes    *quotes.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
@@ -68,6 +70,7 @@ type Server struct {
 	catalogue *catalogue.Service
 	notify    *notify.Service
 	portal    *portal.Service
+	brands    *branding.Service
 	quotes    *quotes.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
@@ -80,7 +83,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, quotes: d.Quotes, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()
@@ -132,6 +135,11 @@ func endpoints() []endpoint {
 
 		on("GET", "/api/v1/tenant", "tenant:read", "Read the tenant", 200, getTenant),
 		on("PATCH", "/api/v1/tenant", "tenant:write", "Change the tenant's name or time zone; a zone counts when the running day ends", 200, changeTenant).with(`{"zone": "Europe/Berlin"}`),
+
+		on("GET", "/api/v1/branding", "tenant:read", "Read how the tenant looks to its customers", 200, getBranding),
+		on("PATCH", "/api/v1/branding", "tenant:write", "Change how the tenant looks to its customers: on the portal, on quotes and in mail", 200, changeBranding).with(`{"display_name": "Acme AI", "hue": "plum", "support_email": "help@example.com"}`),
+		on("POST", "/api/v1/branding/logo", "tenant:write", "Set the tenant's logo from a PNG or JPEG; it is drawn again", 200, setLogo).with(exampleLogo),
+		on("DELETE", "/api/v1/branding/logo", "tenant:write", "Remove the tenant's logo", 204, removeLogo),
 
 		on("POST", "/api/v1/provider-keys", "provider-keys:write", "Add a provider key; it is checked live", 201, addProviderKey).with(`{"provider": "practice", "name": "Practice"}`),
 		on("GET", "/api/v1/provider-keys", "provider-keys:read", "List provider keys", 200, listProviderKeys),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"mime"
 	"net"
 	"net/mail"
 	"net/smtp"
@@ -20,7 +21,10 @@ type Mail struct {
 	Subject string
 	Text    string
 	At      time.Time
-	Link    string // of a mail that is owed: stands where Text has LinkHere, and is kept sealed
+	// FromName and ReplyTo are whose mail it is, "" the installation's own. The
+	// address that it is from is the installation's always.
+	FromName, ReplyTo string
+	Link              string // of a mail that is owed: stands where Text has LinkHere, and is kept sealed
 }
 
 // Mailer sends mail. An error is Unavailable, and nothing was sent.
@@ -63,8 +67,19 @@ func (s SMTP) compose(m Mail) (body []byte, from string, err error) {
 	if err != nil || strings.ContainsAny(m.Subject, "\r\n") {
 		return nil, "", fmt.Errorf("recipient or subject: %w", err)
 	}
+	shown := *sender
+	if m.FromName != "" {
+		shown.Name = m.FromName
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\n", sender, to, m.Subject, m.At.Format(time.RFC1123Z))
+	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\n", &shown, to, mime.QEncoding.Encode("utf-8", m.Subject), m.At.Format(time.RFC1123Z))
+	if m.ReplyTo != "" {
+		back, err := mail.ParseAddress(m.ReplyTo)
+		if err != nil {
+			return nil, "", fmt.Errorf("reply to: %w", err)
+		}
+		fmt.Fprintf(&b, "Reply-To: %s\r\n", back)
+	}
 	b.WriteString("MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\nAuto-Submitted: auto-generated\r\n\r\n")
 	b.WriteString(strings.ReplaceAll(m.Text, "\n", "\r\n"))
 	return []byte(b.String()), sender.Address, nil

@@ -24,8 +24,8 @@ func (s *Service) OweMail(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m Ma
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		insert into mails (tenant_id, mail_id, recipient, subject, body, sealed_link, state, next_at, created_at)
-		values ($1, $2, $3, $4, $5, $6, 'waiting', $7, $7)`, tenant, mail, m.To, m.Subject, m.Text, sealed, s.instant())
+		insert into mails (tenant_id, mail_id, recipient, subject, body, from_name, reply_to, sealed_link, state, next_at, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9, $9)`, tenant, mail, m.To, m.Subject, m.Text, m.FromName, m.ReplyTo, sealed, s.instant())
 	return err
 }
 
@@ -112,8 +112,8 @@ func (d *Deliverer) claimMail(ctx context.Context, x dueMail) (m claimedMail, ok
 			    select mail_id from mails
 			    where tenant_id = $1 and mail_id = $2 and state = 'waiting' and next_at <= $3
 			    for update skip locked)
-			returning recipient, subject, body, sealed_link, created_at, tries`, x.tenant, x.mail, now, now.Add(leaseFor), m.lease).
-			Scan(&m.To, &m.Subject, &m.Text, &sealed, &m.At, &m.tries)
+			returning recipient, subject, body, from_name, reply_to, sealed_link, created_at, tries`, x.tenant, x.mail, now, now.Add(leaseFor), m.lease).
+			Scan(&m.To, &m.Subject, &m.Text, &m.FromName, &m.ReplyTo, &sealed, &m.At, &m.tries)
 		if errors.Is(err, pgx.ErrNoRows) {
 			ok = false
 			return nil

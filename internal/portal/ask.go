@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/branding"
 	"weir/internal/fault"
 	"weir/internal/tenants"
 )
@@ -77,12 +78,12 @@ func (s *Service) wayTo(ctx context.Context, tenant, customer uuid.UUID, email s
 		if err != nil {
 			return err
 		}
-		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+		brand, err := branding.Read(ctx, tx, tenant)
 		if err != nil {
 			return err
 		}
 		link, err := s.insertLink(ctx, tx, tenant, customer, email, Asked)
-		w = way{t.Name, x.Name, link.URL}
+		w = way{tenant, brand, x.Name, link.URL}
 		return err
 	})
 	return w, err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/branding"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/tenants"
@@ -90,7 +91,7 @@ func (s *Service) OweLink(ctx context.Context, tx pgx.Tx, tenant, customer uuid.
 	if err != nil {
 		return err
 	}
-	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
+	brand, err := branding.Read(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *Service) OweLink(ctx context.Context, tx pgx.Tx, tenant, customer uuid.
 	if err != nil {
 		return err
 	}
-	m := linkMail(t.Name, x.Name, s.url, why)
+	m := brand.Letter(linkMail(brand.Name(), x.Name, s.url, why))
 	m.To, m.Link = email, link.URL
 	return s.teller.OweMail(ctx, tx, tenant, m)
 }

@@ -2,9 +2,13 @@ package portal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"weir/internal/branding"
 	"weir/internal/notify"
 )
 
@@ -31,19 +35,24 @@ If you did not expect this mail, do nothing: without the link nobody gets in.
 }
 
 // way is one of the links that somebody asked for.
-type way struct{ Tenant, Customer, URL string }
+type way struct {
+	Tenant        uuid.UUID
+	Brand         branding.Brand
+	Customer, URL string
+}
 
-// askedMail is the answer to who asked for links.
+// askedMail is the answer to who asked for links: the tenant's letter where all
+// are of one.
 func askedMail(email, url string, ways []way, at time.Time) notify.Mail {
 	var list strings.Builder
 	for _, w := range ways {
-		fmt.Fprintf(&list, "%s at %s:\n%s\n\n", w.Customer, w.Tenant, w.URL)
+		fmt.Fprintf(&list, "%s at %s:\n%s\n\n", w.Customer, w.Brand.Name(), w.URL)
 	}
 	subject := "Your sign-in link"
 	if len(ways) > 1 {
 		subject = fmt.Sprintf("Your %d sign-in links", len(ways))
 	}
-	return notify.Mail{To: email, Subject: subject, At: at, Text: fmt.Sprintf(`Hello,
+	m := notify.Mail{To: email, Subject: subject, At: at, Text: fmt.Sprintf(`Hello,
 
 here is what you asked for. Each link works once, for 30 minutes.
 
@@ -51,6 +60,10 @@ here is what you asked for. Each link works once, for 30 minutes.
 
 If you did not ask for this, do nothing: without the link nobody gets in.
 `, list.String(), url)}
+	if slices.ContainsFunc(ways, func(w way) bool { return w.Tenant != ways[0].Tenant }) {
+		return m
+	}
+	return ways[0].Brand.Letter(m)
 }
 
 // oneLine is a subject of at most 150 characters.

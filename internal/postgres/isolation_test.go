@@ -61,6 +61,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into mails (tenant_id, mail_id, recipient, subject, body, state, next_at, created_at) values ($1, $2, 'a@b.example', 'S', 'B', 'dead', now(), now())`, []any{id.New()}},
 			{`insert into portal_links (tenant_id, link_hash, customer_id, why, created_at, expires_at) values ($1, sha256(uuid_send($2)), $3, 'sent', now(), now())`, []any{id.New(), customer}},
 			{`insert into portal_sessions (tenant_id, session_hash, session_id, customer_id, created_at, seen_at, expires_at) values ($1, sha256(uuid_send($2)), $2, $3, now(), now(), now())`, []any{id.New(), customer}},
+			{`insert into brands (tenant_id, changed_at) values ($1, now())`, nil},
 			{`insert into reconciliations (tenant_id, day) values ($1, now())`, nil},
 			{`insert into exports (tenant_id, export_id, kind, format, asked, state, next_at, created_at, expires_at) values ($1, $2, 'usage', 'csv', '{}', 'queued', now(), now(), now())`, []any{export}},
 			{`insert into export_chunks (tenant_id, export_id, number, body) values ($1, $2, 0, 'x')`, []any{export}},

@@ -21,7 +21,7 @@ var files embed.FS
 const Prefix = "/static/"
 
 // sheets are the parts of weir.css, in the order in which they count.
-var sheets = []string{"tokens", "base", "layout", "parts", "forms", "dialogs", "charts", "gauge", "pages", "work", "setup", "reading", "limits", "sheet", "print"}
+var sheets = []string{"tokens", "base", "layout", "parts", "forms", "dialogs", "charts", "gauge", "pages", "work", "setup", "reading", "limits", "branded", "sheet", "print"}
 
 // store is every file by its path below the hash. It never changes.
 type store struct {
