@@ -166,6 +166,7 @@ var codeGroups = []codeGroup{
 		{"bad_cidr", "400", "This is no address block.", "Send one such as 203.0.113.0/24."},
 		{"bad_currency", "400", "This is no currency code.", "Send one such as USD."},
 		{"wrong_currency", "400", "The tenant bills in another currency.", "Use the tenant's."},
+		{"bad_url", "400", "This is no https address.", "Send one such as https://example.com/terms."},
 		{"bad_image", "400", "This is no PNG or JPEG that can be read.", "Save the picture again as one of these."},
 		{"bad_dimensions", "400", "The picture has too many or too few pixels.", "Scale it: each side may have 16 to 1024."},
 		{"bad_email", "400", "This is no e-mail address.", "Send one such as ann@example.com."},

@@ -17,7 +17,7 @@ import (
 // is not here fails the test, so that a new one is placed on purpose.
 var forms = map[string]string{
 	"/settings/profile": "all", "/settings/password": "all", "/settings/sessions/end": "all", "/sign-out": "all", "/exports": "all",
-	"/settings/tenant": "owner", "/settings/zone": "owner",
+	"/settings/tenant": "owner", "/settings/zone": "owner", "/settings/brand": "owner", "/settings/brand/logo": "owner", "/settings/brand/logo/remove": "owner",
 	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
 	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",
 	"/quotes": "owner admin billing", "/quotes/preview": "owner admin billing", "/quotes/:id": "owner admin billing", "/quotes/:id/send": "owner admin billing", "/quotes/:id/resend": "owner admin billing", "/quotes/:id/withdraw": "owner admin billing", "/quotes/:id/discard": "owner admin billing",

@@ -3,6 +3,7 @@ package notify
 import (
 	"bufio"
 	"fmt"
+	"mime"
 	"net"
 	"net/mail"
 	"strings"
@@ -87,4 +88,36 @@ func TestMailThatIsNotTakenIsUnavailableAndNeverBreaksItsHeaders(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
+}
+
+func TestAMailMayBeFromATenantByNameAndIsFromTheInstallationByAddress(t *testing.T) {
+	s := SMTP{From: "Weir <weir@example.com>"}
+	body, from, err := s.compose(Mail{To: "ann@kestrel.example", Subject: "Grüße von Müller", FromName: "Müller, AI", ReplyTo: "help@mueller.example"})
+	if err != nil || from != "weir@example.com" {
+		t.Fatalf("got %q, %v", from, err)
+	}
+	m, err := mail.ReadMessage(strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := m.Header.AddressList("From")
+	if err != nil || len(sender) != 1 || sender[0].Name != "Müller, AI" || sender[0].Address != "weir@example.com" {
+		t.Errorf("from %v, %v", sender, err)
+	}
+	if back, err := m.Header.AddressList("Reply-To"); err != nil || back[0].Address != "help@mueller.example" {
+		t.Errorf("answers to %v, %v", back, err)
+	}
+	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	if err != nil || subject != "Grüße von Müller" || !isASCII(string(body[:strings.Index(string(body), "\r\n\r\n")])) {
+		t.Errorf("subject %q, %v", subject, err)
+	}
+	for _, bad := range []Mail{{To: "a@b.example", FromName: "x\r\nBcc: c@d.example"}, {To: "a@b.example", ReplyTo: "a@b.example\r\nBcc: c@d.example"}} {
+		if body, _, err := s.compose(bad); err == nil && strings.Contains(string(body), "\nBcc:") {
+			t.Errorf("a header was put in: %q", body)
+		}
+	}
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > 126 }) < 0
 }
