@@ -117,10 +117,9 @@ func alertRowOf(s notify.Standing, w workspace) alertRow {
 	}
 	row.To = strings.Join(to, ", ")
 	if a.Kind == notify.AlertUsage {
-		row.At = alertFigure(a, a.Amount, w.Tenant.Currency)
+		row.At = alertAt(a, w.Tenant.Currency)
 		of, at := a.Amount, a.Amount
 		if a.Percent > 0 {
-			row.At = strconv.Itoa(a.Percent) + "%"
 			of, at = r.Of, r.Of/100*int64(a.Percent)
 		}
 		if r.Subject != "" {
@@ -131,7 +130,7 @@ func alertRowOf(s notify.Standing, w workspace) alertRow {
 		row.Closest = r.Name
 	}
 	if a.Kind == notify.AlertBehind {
-		row.At = ui.Of(int64(a.Minutes), "minute", "minutes")
+		row.At = alertAt(a, w.Tenant.Currency)
 		if row.Closest = "the books are complete"; r.Subject != "" {
 			row.Closest = ui.Of(r.Value, "minute", "minutes") + " behind"
 		}

@@ -43,7 +43,8 @@ type setupPage struct {
 	HasKey    bool
 	MaySend   bool          // the page can make the call by itself
 	Answer    *refusalStory // what came of it, as it came
-	LiveCheck string        // what the provider's check had to say; "" it passed
+	Offer     alertOffer
+	LiveCheck string // what the provider's check had to say; "" it passed
 }
 
 // steps of the path, with what each needs.
@@ -56,6 +57,7 @@ var setupPath = []struct {
 	{"key", "Customer and key", "Whom you serve, and what they call with.", []right{changeCustomers, changePlans, seeCustomerKeys}},
 	{"call", "First call", "This page turns green when it arrives.", nil},
 	{"refusal", "See a refusal", "So that you know what your customers will read.", []right{changeCustomers, seeCustomerKeys}},
+	{"alert", "Set an alert", "You are told before a limit is spent.", []right{seeAlerts}},
 }
 
 func (p *Pages) mountSetup(e *echo.Echo) {
@@ -68,6 +70,7 @@ func (p *Pages) mountSetup(e *echo.Echo) {
 	p.post(e, "/setup/call", p.page(changeCustomers, p.setupSend))
 	p.post(e, "/setup/trip", p.page(changeCustomers, p.setupTrip))
 	p.post(e, "/setup/refusal", p.page(changeCustomers, p.setupRefusal))
+	p.post(e, "/setup/alert", p.page(seeAlerts, p.setupAlert))
 	p.post(e, "/setup/skip", p.page(changePlans, p.setupSkip))
 }
 
@@ -111,6 +114,15 @@ func (p *Pages) showSetup(c echo.Context, _ auth.Person, v setupPage, status int
 		if v.Get("once") == "" {
 			v.Set("once", id.APIKey.Format(id.At(p.now())))
 		}
+	case "alert":
+		offer, err := p.offerAlert(ctx, v.workspace)
+		if err != nil {
+			return err
+		}
+		v.Offer = offer
+		if !v.Has("threshold") {
+			v.Set("threshold", ui.Count(startSpent))
+		}
 	}
 	send, err := p.maySend(ctx, &v)
 	if err != nil {
@@ -141,7 +153,7 @@ func (p *Pages) readSetup(ctx context.Context, v *setupPage, calls setupReader) 
 		return err
 	}
 	says := map[string]string{}
-	for _, read := range []setupReader{p.setupSupply, p.setupSold, calls} {
+	for _, read := range []setupReader{p.setupSupply, p.setupSold, calls, p.setupTelling} {
 		if err := read(ctx, v, says); err != nil {
 			return err
 		}

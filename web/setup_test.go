@@ -98,9 +98,20 @@ func TestTheFirstPathLeadsFromNothingToACallAndARefusal(t *testing.T) {
 	s.store(refusedBy(event(tenant, noon.Add(-time.Second)), k.Limits[0]))
 	s.get("/setup/refused", session).has(t, "HTTP/1.1 <b>429</b> Too Many Requests", "retry-after-ms: <b>59250</b>", "retry-after: <b>60</b>", "x-should-retry: <b>true</b>",
 		"x-ratelimit-limit-requests: <b>1</b>", "x-ratelimit-remaining-requests: <b>0</b>", "x-ratelimit-reset-requests: <b>59.25s</b>", "ratelimit-policy: <b>&#34;rpm&#34;;q=1;w=60</b>", "ratelimit: <b>&#34;rpm&#34;;r=0;t=60</b>", "Rate limit reached for gpt-4o", "Try again in 59.25s.")
-	s.get("/setup", session).has(t, "Everything is in place")
+	told := s.get("/setup", session)
+	told.has(t, "Be told in time", "is capped by the day", `value="100,000"`)
+	s.post("/setup/alert", session, url.Values{"threshold": {"many"}}).has(t, `value="many"`, "A whole number more than 0")
+	for range 2 {
+		s.post("/setup/alert", session, url.Values{"threshold": {"250,000"}}).goesOn(t, "/setup")
+	}
+	alerts, err := s.notify.Alerts(t.Context(), tenant, uuid.Nil, 10)
+	must(t, err)
+	if len(alerts.Items) != 1 || alerts.Items[0].Amount != 250_000 || alerts.Items[0].Scope != limits.ScopeCustomer || alerts.Items[0].ScopeID == uuid.Nil {
+		t.Fatalf("%+v", alerts.Items)
+	}
+	s.get("/setup", session).has(t, "Everything is in place", "at 250,000.")
 	s.get("/", session).hasNot(t, `href="/setup"`)
-	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} { // going back
+	for _, step := range []string{"provider", "plan", "key", "call", "refusal", "alert"} { // going back
 		s.get("/setup?step="+step, session).has(t, `aria-current="step"`, "Starter", "10 tokens")
 	}
 	for _, k := range s.keysOf(tenant) {
@@ -120,7 +131,7 @@ func TestEveryStepCanBeSkippedAndHomeLeadsThereUntilAllAre(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)
 	_, session := s.as("owner")
-	for _, step := range []string{"provider", "plan", "key", "call", "refusal"} {
+	for _, step := range []string{"provider", "plan", "key", "call", "refusal", "alert"} {
 		s.get("/", session).has(t, `href="/setup"`)
 		page := s.get("/setup", session)
 		page.has(t, `name="step" value="`+step+`"`)
@@ -222,6 +233,7 @@ func TestAStepOfThePathStaysDoneHoweverManyCallsFollow(t *testing.T) {
 	tenant, session, form := s.onThePath()
 	s.post("/setup/key", session, form)
 	k := s.keyNamed(tenant, "First key")
+	s.post("/setup/alert", session, url.Values{"threshold": {"5,000"}}).goesOn(t, "/setup")
 	limit := limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 1}
 	s.store(event(tenant, noon.Add(-time.Hour)), refusedBy(event(tenant, noon.Add(-time.Hour)), limit))
 	for what, one := range map[string]func(time.Time) usage.Event{
@@ -242,12 +254,12 @@ func TestAStepOfThePathStaysDoneHoweverManyCallsFollow(t *testing.T) {
 
 func TestAStepThatIsNotTheRolesSaysWhoCan(t *testing.T) {
 	t.Parallel()
-	for role, may := range map[string][]string{"owner": {"provider", "plan", "key", "refusal", "skip"}, "developer": {"refusal"}, "billing": {"plan", "skip"}, "viewer": {}} {
+	for role, may := range map[string][]string{"owner": {"provider", "plan", "key", "refusal", "alert", "skip"}, "developer": {"refusal"}, "billing": {"plan", "alert", "skip"}, "viewer": {}} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, local)
 			_, session := s.as(role)
-			for _, step := range []string{"provider", "plan", "key", "refusal"} {
+			for _, step := range []string{"provider", "plan", "key", "refusal", "alert"} {
 				page := s.get("/setup?step="+step, session)
 				if strings.Contains(page.body, "Your role here is ") == slices.Contains(may, step) {
 					t.Errorf("%s: the page shows what is not the role's, or hides what is", step)
@@ -283,6 +295,27 @@ func TestThePathOfAnotherTenantIsNotSeen(t *testing.T) {
 	once := id.APIKey.Format(id.At(noon))
 	if a := s.post("/setup/key", session, url.Values{"once": {once}, "name": {"Mine"}, "plan": {plan}}); a.status != http.StatusBadRequest {
 		t.Errorf("a plan of another tenant: %d", a.status)
+	}
+}
+
+func TestTheAlertOfThePathIsAShareOfTheCapWhereThereIsOne(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	key := s.customerKey(made.Tenant.ID, "Heron Ltd", "production")
+	_, plan := s.plan(made.Tenant.ID, "Capped", limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 5_000_000})
+	planID, err := id.Plan.Parse(plan)
+	must(t, err)
+	if _, err := s.billing.Move(t.Context(), made.Tenant.ID, key.Customer, planID); err != nil {
+		_, err = s.billing.Subscribe(t.Context(), made.Tenant.ID, key.Customer, planID)
+		must(t, err)
+	}
+	s.get("/setup?step=alert", session).has(t, "<b>Heron Ltd</b> has used <b>80%</b> of", "5 million tokens")
+	s.post("/setup/alert", session, nil).goesOn(t, "/setup")
+	alerts, err := s.notify.Alerts(t.Context(), made.Tenant.ID, uuid.Nil, 10)
+	must(t, err)
+	if a := alerts.Items[0]; a.Percent != 80 || a.ScopeID != key.Customer || a.Window != limits.WindowDay || !a.Mail {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -19,6 +19,8 @@ func (v setupPage) heading() string {
 		return "Send the first call"
 	case "refusal":
 		return "See a refusal"
+	case "alert":
+		return "Be told in time"
 	}
 	return "Everything is in place"
 }
@@ -26,7 +28,7 @@ func (v setupPage) heading() string {
 func (v setupPage) lede() string {
 	switch v.Open {
 	case "provider":
-		return "Five steps lead to a first call and a first refusal. A provider key comes first, or the practice provider."
+		return "Six steps lead to a first call, a first refusal and an alert. A provider key comes first, or the practice provider."
 	case "plan":
 		return "Two numbers make a sentence; the sentence is what your customers read."
 	case "key":
@@ -35,6 +37,8 @@ func (v setupPage) lede() string {
 		return "Paste one of these into a terminal, and this page shows the tokens as soon as the call has ended."
 	case "refusal":
 		return "A limit is run into on purpose, through the gateway, as a customer would."
+	case "alert":
+		return "One press, and a mail comes before anybody is refused."
 	}
 	return "Nothing of it has to be done again. Each step can still be opened."
 }
@@ -46,6 +50,8 @@ func (v setupPage) whoCan(step string) string {
 		return "An owner, an admin or somebody of billing makes plans."
 	case "refusal":
 		return "An owner, an admin or a developer makes such a key."
+	case "alert":
+		return "An owner, an admin or somebody of billing sets alerts."
 	}
 	return "An owner or an admin takes this step."
 }

@@ -13,7 +13,7 @@ import (
 
 // SetupSteps are the steps of a new tenant's first path, in their order, and
 // "path", the whole of it.
-var SetupSteps = []string{"provider", "plan", "key", "call", "refusal", "path"}
+var SetupSteps = []string{"provider", "plan", "key", "call", "refusal", "alert", "path"}
 
 // SetupState is the set of steps that a tenant chose to skip, with "path" once
 // the whole was done. What was done of the others is read from what is there: a
