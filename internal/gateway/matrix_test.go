@@ -265,9 +265,9 @@ func readEntries(t *testing.T, s *stack.Stack, request string) (out []entry) {
 	}
 	for _, r := range stack.Rows[row](t, s, `
 		select outcome, requests, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated, charge_pico::bigint,
-		       jsonb_array_length(detail -> 'attempts'), coalesce((detail #>> '{attempts,0,status}')::int, 0),
+		       json_array_length(detail -> 'attempts'), coalesce((detail #>> '{attempts,0,status}')::int, 0),
 		       (select string_agg(split_part(c ->> 'ledger', ':', 1) || '/' || split_part(c ->> 'ledger', '/', 2) || ' ' || (c ->> 'amount'), ', ' order by c ->> 'ledger')
-		        from jsonb_array_elements(detail -> 'charges') c),
+		        from json_array_elements(detail -> 'charges') c),
 		       coalesce((detail #>> '{estimate,tokens,input_tokens}')::bigint, 0)
 		from usage_events where request_id = $1`, request) {
 		if r.Attempts != 1 {

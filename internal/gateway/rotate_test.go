@@ -91,9 +91,9 @@ func told(t *testing.T, s *stack.Stack, a stack.Answer) (out story) {
 	stack.Eventually(t, 20*time.Second, func() string {
 		got := stack.Rows[story](t, s, `
 			select outcome, model_asked, coalesce(model_served, ''),
-			       coalesce((select string_agg(a ->> 'status', ' ' order by n) from jsonb_array_elements(detail -> 'attempts') with ordinality x (a, n)), ''),
+			       coalesce((select string_agg(a ->> 'status', ' ' order by n) from json_array_elements(detail -> 'attempts') with ordinality x (a, n)), ''),
 			       coalesce((select string_agg(split_part(c ->> 'ledger', ':', 1) || '/' || split_part(c ->> 'ledger', '/', 2) || ' ' || (c ->> 'amount'), ', ' order by c ->> 'ledger')
-			                 from jsonb_array_elements(detail -> 'charges') c where split_part(c ->> 'ledger', '/', 2) = 'requests'), ''),
+			                 from json_array_elements(detail -> 'charges') c where split_part(c ->> 'ledger', '/', 2) = 'requests'), ''),
 			       requests
 			from usage_events where request_id = $1`, u.String())
 		if len(got) != 1 {

@@ -85,7 +85,7 @@ func capBooks(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, from, to time.Ti
 	rows, err := tx.Query(ctx, `
 		with charged as (
 			select c ->> 'ledger' as ledger, (c ->> 'window_start')::timestamptz as window_start, sum((c ->> 'amount')::bigint)::bigint as amount
-			from usage_events, jsonb_array_elements(detail -> 'charges') c
+			from usage_events, json_array_elements(detail -> 'charges') c
 			where tenant_id = $1 and day_utc between $2::timestamptz::date - 2 and $3::timestamptz::date + 33
 			  and (c ->> 'window_start')::timestamptz >= $2 and (c ->> 'window_start')::timestamptz < $3
 			group by 1, 2

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/id"
+	"weir/internal/postgres"
 	"weir/internal/queue"
 )
 
@@ -41,12 +42,23 @@ func (w *Worker) ensureDays(ctx context.Context, b batch) error {
 // commit is the one transaction. All workers lock rows in the same order:
 // events by id, the rollups, caps and estimates by key, letters by id, the mark last.
 func (w *Worker) commit(ctx context.Context, b batch) error {
+	err := w.write(ctx, b, copyNew)
+	if impossible(err) || postgres.Code(err) == undefinedTable {
+		return w.write(ctx, b, insertNew)
+	}
+	return err
+}
+
+const undefinedTable = "42P01"
+
+// storing stores what is new of a batch in a transaction, and says which events
+// that were, and what it refuses of the others.
+type storing func(ctx context.Context, tx pgx.Tx, b batch) (fresh []*Event, refused []letter, err error)
+
+// write is one try.
+func (w *Worker) write(ctx context.Context, b batch, store storing) error {
 	return w.db.Tx(ctx, func(tx pgx.Tx) error {
-		stored, err := insertEvents(ctx, tx, b.items)
-		if err != nil {
-			return err
-		}
-		refused, err := findRefused(ctx, tx, b.items, stored)
+		fresh, refused, err := store(ctx, tx, b)
 		if err != nil {
 			return err
 		}
@@ -55,7 +67,6 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		}
 		letters := slices.Concat(b.letters, refused)
 		sortLetters(letters)
-		fresh := newOnes(b.items, stored)
 		learned := lessons(fresh)
 		if err := w.classes.seat(ctx, tx, learned); err != nil {
 			return err
@@ -76,6 +87,16 @@ func (w *Worker) commit(ctx context.Context, b batch) error {
 		w.beforeCommit()
 		return nil
 	})
+}
+
+// insertNew stores the events that are not stored yet.
+func insertNew(ctx context.Context, tx pgx.Tx, b batch) (fresh []*Event, refused []letter, err error) {
+	stored, err := insertEvents(ctx, tx, b.items)
+	if err != nil {
+		return nil, nil, err
+	}
+	refused, err = findRefused(ctx, tx, b.items, stored)
+	return newOnes(b.items, stored), refused, err
 }
 
 // newOnes are the events that the transaction stored: only they are added up.

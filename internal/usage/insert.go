@@ -123,7 +123,7 @@ const insertSQL = `
 		nullif(api_key_id, nil), nullif(counter_id, nil), nullif(provider_key_id, nil),
 		nullif(end_user, ''), nullif(tags, '')::jsonb, model_asked, model_served, kind, started_at, ended_at, local_day, outcome,
 		requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units,
-		estimated, charge_pico, currency, cost_pico, nullif(cost_currency, ''), test, nullif(corrects, nil), detail::jsonb, body_hash, instance_id, shard, number
+		estimated, charge_pico, currency, cost_pico, nullif(cost_currency, ''), test, nullif(corrects, nil), detail::json, body_hash, instance_id, shard, number
 	from unnest(
 		$1::uuid[], $2::date[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::uuid[], $9::uuid[], $10::uuid[],
 		$11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::text[],

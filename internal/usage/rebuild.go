@@ -73,7 +73,7 @@ func rebuildCaps(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, from, to time
 	_, err := tx.Exec(ctx, `
 		insert into cap_totals (tenant_id, ledger, window_start, used, used_pico)
 		select tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz, sum((c ->> 'amount')::bigint), sum(coalesce((c ->> 'pico')::bigint, 0))
-		from usage_events, jsonb_array_elements(detail -> 'charges') c
+		from usage_events, json_array_elements(detail -> 'charges') c
 		where tenant_id = $1 and day_utc between $2::timestamptz::date - 2 and $3::timestamptz::date + 33
 		  and (c ->> 'window_start')::timestamptz >= $2 and (c ->> 'window_start')::timestamptz < $3
 		group by 1, 2, 3`, tenant, from, to)

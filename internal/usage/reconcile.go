@@ -74,7 +74,7 @@ var checks = []check{
 	{"cap_totals", `
 		with again as (
 			select row(tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz)::text as k, row(sum((c ->> 'amount')::bigint), sum(coalesce((c ->> 'pico')::bigint, 0)))::text as v
-			from usage_events, jsonb_array_elements(detail -> 'charges') c
+			from usage_events, json_array_elements(detail -> 'charges') c
 			where day_utc between $1::timestamptz::date - 2 and $2::timestamptz::date + 33
 			  and (c ->> 'window_start')::timestamptz >= $1 and (c ->> 'window_start')::timestamptz < $2` + ofTenant + `
 			group by tenant_id, c ->> 'ledger', (c ->> 'window_start')::timestamptz

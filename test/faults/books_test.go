@@ -61,7 +61,7 @@ const rollupSQL = `
 const capSQL = `
 	with charged as (
 		select c ->> 'ledger' as ledger, (c ->> 'window_start')::timestamptz as window_start, sum((c ->> 'amount')::bigint) as used
-		from usage_events, jsonb_array_elements(detail -> 'charges') c
+		from usage_events, json_array_elements(detail -> 'charges') c
 		where tenant_id = $1
 		group by 1, 2)
 	select coalesce(e.ledger, b.ledger) || ': ' || coalesce(e.used, 0) || ' by events, ' || coalesce(b.used, 0) || ' in the books'
