@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,8 +24,13 @@ type subscriptionJSON struct {
 	PlanVersion   string     `json:"plan_version"`
 	Status        string     `json:"status" enum:"trialing,active,past_due,cancelled,ended"`
 	StartedAt     time.Time  `json:"started_at"`
+	TrialEndsAt   *time.Time `json:"trial_ends_at"`
+	PastDueAt     *time.Time `json:"past_due_at"`
+	CancelledAt   *time.Time `json:"cancelled_at" description:"It runs until its period ends"`
+	SuspendedAt   *time.Time `json:"suspended_at" description:"Its calls are refused, whatever the status"`
 	EndedAt       *time.Time `json:"ended_at"`
-	CurrentPeriod periodJSON `json:"current_period"`
+	CurrentPeriod periodJSON `json:"current_period" description:"Both ends are fixed when it opens"`
+	Pending       *string    `json:"pending_plan_version" description:"What it goes to when its period ends"`
 }
 
 type periodJSON struct {
@@ -33,11 +39,17 @@ type periodJSON struct {
 }
 
 func subscriptionOf(sub billing.Subscription) subscriptionJSON {
-	return subscriptionJSON{
+	out := subscriptionJSON{
 		ID: id.Subscription.Format(sub.ID), Customer: id.Customer.Format(sub.Customer), Plan: id.Plan.Format(sub.Plan),
-		PlanVersion: id.PlanVersion.Format(sub.PlanVersion), Status: string(sub.Status), StartedAt: sub.StartedAt, EndedAt: sub.EndedAt,
+		PlanVersion: id.PlanVersion.Format(sub.PlanVersion), Status: string(sub.Status), StartedAt: sub.StartedAt, TrialEndsAt: sub.TrialEndsAt,
+		PastDueAt: sub.PastDueAt, CancelledAt: sub.CancelledAt, SuspendedAt: sub.SuspendedAt, EndedAt: sub.EndedAt,
 		CurrentPeriod: periodJSON{Start: sub.Current.Start, End: sub.Current.End},
 	}
+	if sub.Pending != uuid.Nil {
+		pending := id.PlanVersion.Format(sub.Pending)
+		out.Pending = &pending
+	}
+	return out
 }
 
 func subscribe(s *Server, r *request, _ none, b subscriptionBody) (subscriptionJSON, error) {
@@ -69,6 +81,8 @@ type subscriptionQuery struct {
 	Limit    string `query:"limit" description:"How many at the most: 1 to 100, 25 if absent"`
 	Cursor   string `query:"cursor" description:"next_cursor of the page before"`
 	Customer string `query:"customer" description:"Only this customer's"`
+	Version  string `query:"plan_version" description:"Only who is on it"`
+	Status   string `query:"status" enum:"trialing,active,past_due,cancelled,ended"`
 }
 
 func listSubscriptions(s *Server, r *request, q subscriptionQuery, _ none) (page[subscriptionJSON], error) {
@@ -76,9 +90,21 @@ func listSubscriptions(s *Server, r *request, q subscriptionQuery, _ none) (page
 	if err != nil {
 		return page[subscriptionJSON]{}, err
 	}
-	return list(s, r, listQuery{q.Limit, q.Cursor}, "subscriptions?"+q.Customer, func(after uuid.UUID, limit int) (tenants.Page[billing.Subscription], error) {
-		return s.billing.Subscriptions(r.ctx, r.tenant(), billing.SubscriptionFilter{Customer: customer}, after, limit)
+	version, err := optionalID(id.PlanVersion, "plan version", q.Version)
+	if err != nil {
+		return page[subscriptionJSON]{}, err
+	}
+	if q.Status != "" && !slices.Contains(billing.Statuses, billing.Status(q.Status)) {
+		return page[subscriptionJSON]{}, notOneOf("?status", "trialing, active, past_due, cancelled or ended")
+	}
+	f := billing.SubscriptionFilter{Customer: customer, Version: version, Status: billing.Status(q.Status)}
+	return list(s, r, listQuery{q.Limit, q.Cursor}, "subscriptions?"+q.Customer+"&"+q.Version+"&"+q.Status, func(after uuid.UUID, limit int) (tenants.Page[billing.Subscription], error) {
+		return s.billing.Subscriptions(r.ctx, r.tenant(), f, after, limit)
 	}, subscriptionOf)
+}
+
+func notOneOf(pointer, these string) error {
+	return fault.InvalidFields(fault.Field{Pointer: pointer, Code: "not_one_of", Message: "This must be " + these + "."})
 }
 
 // required collects the empty ones among members that must be there.

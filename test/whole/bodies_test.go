@@ -31,14 +31,14 @@ func TestEveryWrongBodyIsRefusedByNameAndChangesNothing(t *testing.T) {
 			t.Parallel()
 			w := weir.Setup(t, stack.Options{Upstream: upstreamtest.New(t)})
 			w.Customer = weir.Want(t, 201, "POST", "/api/v1/customers", w.ManagementKey, `{"name": "Bob"}`).Text("id")
-			if strings.HasPrefix(path, "/v1/") {
+			if strings.HasPrefix(path, "/v1/") || path == "/api/v1/overrides" {
 				weir.Want(t, 201, "POST", "/api/v1/subscriptions", w.ManagementKey, fill(`{"customer": "{customer}", "plan": "{plan}"}`, w))
 			}
 			if example == nil {
 				t.Fatal("the document has no example of the body")
 			}
 			var body any
-			if err := json.Unmarshal([]byte(fill(withReservation(t, w, string(example)), w)), &body); err != nil {
+			if err := json.Unmarshal([]byte(fill(withPreview(t, w, path, withReservation(t, w, string(example))), w)), &body); err != nil {
 				t.Fatal(err)
 			}
 			rename(body, w)
@@ -57,6 +57,23 @@ func TestEveryWrongBodyIsRefusedByNameAndChangesNothing(t *testing.T) {
 			t.Logf("%d bodies", len(mutants))
 		})
 	})
+}
+
+// withPreview puts another published plan, and the token of a preview of what the
+// path is about, into an example.
+func withPreview(t *testing.T, w stack.World, path, example string) string {
+	t.Helper()
+	if !strings.Contains(example, "{preview}") && !strings.Contains(example, "{other_plan}") {
+		return example
+	}
+	if strings.HasPrefix(path, "/api/v1/plans/") {
+		token := weir.Want(t, 200, "POST", "/api/v1/plans/"+w.Plan+"/preview-move", w.ManagementKey, `{}`).Text("preview_token")
+		return strings.ReplaceAll(example, "{preview}", token)
+	}
+	other := weir.Want(t, 201, "POST", "/api/v1/plans", w.ManagementKey, `{"name": "Another", "base_fee": {"amount": "900.00", "currency": "USD"}}`).Text("id")
+	weir.Want(t, 200, "POST", "/api/v1/plans/"+other+"/publish", w.ManagementKey, nil)
+	token := weir.Want(t, 200, "POST", "/api/v1/subscriptions/"+w.Subscription+"/preview-change", w.ManagementKey, `{"plan": "`+other+`"}`).Text("preview_token")
+	return strings.NewReplacer("{preview}", token, "{other_plan}", other).Replace(example)
 }
 
 // keyFor is the kind of key that a route is for.
@@ -88,6 +105,8 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return w.Customer
 	case strings.HasPrefix(path, "/api/v1/subscriptions/"):
 		return w.Subscription
+	case strings.HasPrefix(path, "/api/v1/overrides/"):
+		return weir.Want(t, 201, "POST", "/api/v1/overrides", w.ManagementKey, fill(`{"customer": "{customer}", "limit": {"dimension": "units", "window": "minute", "amount": 8}, "reason": "r"}`, w)).Text("id")
 	case strings.HasPrefix(path, "/api/v1/provider-keys/"):
 		return w.ProviderKey
 	case strings.HasPrefix(path, "/api/v1/pools/"):
