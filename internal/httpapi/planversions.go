@@ -207,12 +207,12 @@ func (b previewMoveBody) move(r *request) (m billing.ManyMove, err error) {
 		return m, err
 	}
 	if m.From, err = optionalID(id.PlanVersion, "plan version", b.From); err != nil {
-		return m, err
+		return m, notOneOf("/from", "the id of a version of the plan")
 	}
-	for _, text := range b.Customers {
+	for i, text := range b.Customers {
 		customer, err := id.Customer.Parse(text)
 		if err != nil {
-			return m, tenants.NotFound("customer")
+			return m, notOneOf("/customers/"+strconv.Itoa(i), "the id of a customer")
 		}
 		m.Customers = append(m.Customers, customer)
 	}
