@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -315,5 +316,36 @@ func TestACallsDayIsThatOfTheZoneThatCountsAtItsAdmission(t *testing.T) {
 			t.Fatalf("a call of %s is on the day from %s, want %s", m.clock.now(), got, want)
 		}
 		m.clock.advance(ends.Sub(m.clock.now()))
+	}
+}
+
+// TestACallOverMidnightBelongsToTheDayOfItsAdmission: in its event, the sums, the
+// caps and the engine. F27 of the faults.
+func TestACallOverMidnightBelongsToTheDayOfItsAdmission(t *testing.T) {
+	t.Parallel()
+	m := newMetering(t)
+	midnight := limits.DayStart(m.clock.now(), time.UTC)
+	m.clock.advance(midnight.Add(-100 * time.Millisecond).Sub(m.clock.now()))
+	c := m.call(false)
+	d := m.admit(c)
+	m.clock.advance(10100 * time.Millisecond)
+	_, err := m.meter.Settle(t.Context(), m.tenant, d.Reservation.ID, Result{Outcome: OK, Tokens: used})
+	must(t, err)
+	m.drain()
+	yesterday := limits.DayStart(midnight.Add(-time.Hour), time.UTC)
+	e := m.stored(c.RequestID)[0]
+	if !e.LocalDay.Equal(yesterday) || !e.StartedAt.Before(midnight) || !e.EndedAt.After(midnight) {
+		t.Errorf("the event is of %s, from %s to %s", e.LocalDay, e.StartedAt, e.EndedAt)
+	}
+	for _, sum := range []string{
+		"select bool_and(bucket = $1) from usage_day", "select bool_and(bucket < $1::timestamptz + interval '1 day') from usage_quarter",
+		"select bool_and(window_start = $1) and sum(used) = " + strconv.FormatInt(used.Total(), 10) + " from cap_totals",
+	} {
+		if !query[bool](t, m.books.Worker, sum, yesterday) {
+			t.Errorf("not of the day of its admission: %s", sum)
+		}
+	}
+	if n := m.day(); n != 0 {
+		t.Errorf("the new day holds %d", n)
 	}
 }

@@ -124,6 +124,52 @@ func TestWhatTheQueueLosesIsSentAgainAndCountsOnce(t *testing.T) {
 	wantTotals(t, db.Worker, calls(610))
 }
 
+// TestAStreamThatIsDeletedWhileAllRunsSkipsAndDoublesNothing: what waited in it is
+// gone, and its sequence begins anew. F12 of the faults.
+func TestAStreamThatIsDeletedWhileAllRunsSkipsAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	db, nats := postgrestest.New(t), queuetest.New(t)
+	s, _ := fastSpool(t, t.TempDir())
+	p, _ := publishing(t, s, nats.Connect(), db.App)
+	working(t, nats.Connect(), db.Worker)
+	working(t, nats.Connect(), db.Worker)
+	for range 5 {
+		spend(t, s, 100)
+		nats.DeleteStream()
+		spend(t, s, 100)
+	}
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(1000))
+	if n := query[int](t, db.Worker, "select count(*) from dead_letters"); n != 0 {
+		t.Errorf("%d dead letters", n)
+	}
+}
+
+// TestWhatAFullStreamRefusesStaysInTheSpool: calls go on, nothing is dropped, and
+// all of it is counted once there is room again. F13 of the faults.
+func TestWhatAFullStreamRefusesStaysInTheSpool(t *testing.T) {
+	t.Parallel()
+	db, nats := postgrestest.New(t), queuetest.New(t)
+	small := func() *queue.Conn {
+		q, err := queue.Connect(queue.Options{URL: nats.URL, StreamBytes: 2 << 20})
+		must(t, err)
+		t.Cleanup(q.Close)
+		return q
+	}
+	s, _ := fastSpool(t, t.TempDir())
+	q := small()
+	p, _ := publishing(t, s, q, db.App)
+	spend(t, s, 3000)
+	eventually(t, "the stream is full", func() bool { return inQueue(t, q) > 0 && !inStep(p) })
+	spend(t, s, 1000)
+	if inStep(p) {
+		t.Fatal("a full stream took everything")
+	}
+	working(t, small(), db.Worker)
+	drained(t, p)
+	wantTotals(t, db.Worker, calls(4000))
+}
+
 // inQueue is how many messages wait in all shards.
 func inQueue(t *testing.T, q *queue.Conn) (n uint64) {
 	t.Helper()

@@ -142,6 +142,20 @@ func (s *Server) Wipe() {
 	}
 }
 
+// DeleteStream has the running server forget the stream of events, with all that
+// waits in it and with its consumers, as an operator's hand would.
+func (s *Server) DeleteStream() {
+	s.t.Helper()
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Request("$JS.API.STREAM.DELETE.USAGE", nil, 10*time.Second); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Connect is a connection that ends with the test.
 func (s *Server) Connect() *queue.Conn {
 	s.t.Helper()
