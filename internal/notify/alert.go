@@ -53,7 +53,7 @@ type Alert struct {
 	Webhook   bool
 	CreatedAt time.Time
 	PausedAt  *time.Time // it tells nothing meanwhile
-	SetAt     time.Time // when its threshold became what it is
+	SetAt     time.Time  // when its threshold became what it is
 	LastFired *time.Time
 }
 

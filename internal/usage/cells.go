@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/fault"
 	"weir/internal/limits"
 )
 
@@ -69,18 +70,50 @@ func (q Query) table(starts []time.Time, end, now time.Time) string {
 	return "usage_day"
 }
 
-// readCells sums a rollup.
-func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, table string, starts []time.Time, end time.Time) ([]cell, error) {
+// readSums sums the rollup that has the buckets, and before that is kept the
+// tenant's civil days, where days are asked for. Both meet where a civil day
+// begins, so that no call is in both.
+func readSums(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, starts []time.Time, end, now time.Time) ([]cell, error) {
+	table := q.table(starts, end, now)
+	if table == "usage_day" {
+		return readCells(ctx, tx, tenant, q, table, "bucket", starts, starts[0], end)
+	}
+	var since, meet time.Time // meet: where the first civil day begins that is kept in quarters; end if there is none
+	err := tx.QueryRow(ctx, `
+		select usage_kept_since(), coalesce((select min(bucket) from usage_day where tenant_id = $1 and bucket >= usage_kept_since()), $2)`, tenant, end).Scan(&since, &meet)
+	if table == "usage_minute" {
+		since = now.Add(-MinutesKept)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !starts[0].Before(since):
+		return readCells(ctx, tx, tenant, q, table, "bucket", starts, starts[0], end)
+	case q.Bucket != Day:
+		return nil, fault.InvalidFields(fault.Field{Pointer: "?from", Code: "not_kept", Message: "Buckets of " + string(q.Bucket) + " are no longer kept so far back. Days are: bucket=1d."})
+	}
+	cells, err := readCells(ctx, tx, tenant, q, table, "bucket", starts, meet, end)
+	if err != nil {
+		return nil, err
+	}
+	noon := "bucket + interval '12 hours'" // a day stands in the bucket that has most of it
+	days, err := readCells(ctx, tx, tenant, q, "(select * from usage_day where tenant_id = $1 and bucket < '"+meet.UTC().Format(time.RFC3339)+"') as d", noon, starts, starts[0], end)
+	return append(cells, days...), err
+}
+
+// readCells sums the rows of a rollup that are in [from, to), each in the bucket
+// that its instant at is in.
+func readCells(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, q Query, table, at string, starts []time.Time, from, to time.Time) ([]cell, error) {
 	by, f := groupColumns[q.GroupBy], q.Filter
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
-		select width_bucket(bucket, $4::timestamptz[]) - 1, %s, %s, false, currency, cost_currency, %s
-		from %s
-		where tenant_id = $1 and bucket >= $2 and bucket < $3
+		select width_bucket(%[6]s, $4::timestamptz[]) - 1, %[1]s, %[2]s, false, currency, cost_currency, %[3]s
+		from %[4]s
+		where tenant_id = $1 and %[6]s >= $2 and %[6]s < $3
 		  and ($5 = %[5]s or customer_id = $5) and ($6 = %[5]s or counter_id = $6) and ($7 = %[5]s or provider_key_id = $7)
 		  and ($8 = '' or model_asked = $8) and `+outcomeIs+`
 		  and ($10 = 1 or test = ($10 = 2))
-		group by 1, 2, 3, 4, 5, 6`, by.id, by.name, cellSums, table, noID),
-		tenant, starts[0], end, starts, f.Customer, f.Counter, f.ProviderKey, f.Model, string(f.Outcome), int(f.Tests))
+		group by 1, 2, 3, 4, 5, 6`, by.id, by.name, cellSums, table, noID, at),
+		tenant, from, to, starts, f.Customer, f.Counter, f.ProviderKey, f.Model, string(f.Outcome), int(f.Tests))
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,9 @@ type Money struct {
 func (q Query) Check() []fault.Field { return q.check() }
 
 // Report sums up a tenant's usage. Invalid names the query parameter that is
-// wrong; a report of too many rows is one.
+// wrong; a report of too many rows is one, and one whose buckets are no longer
+// kept. Days are kept for ever: where nothing shorter is, those of the tenant
+// stand for those of another zone.
 func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report, error) {
 	if wrong := q.check(); wrong != nil {
 		return Report{}, fault.InvalidFields(wrong...)
@@ -150,9 +152,9 @@ func (r *Reports) Report(ctx context.Context, tenant uuid.UUID, q Query) (Report
 		}
 		if q.labelled() {
 			cells, err = readLabelled(ctx, tx, tenant, q, starts, end)
-		} else {
-			cells, err = readCells(ctx, tx, tenant, q, q.table(starts, end, r.now()), starts, end)
+			return err
 		}
+		cells, err = readSums(ctx, tx, tenant, q, starts, end, r.now())
 		return err
 	})
 	if err != nil {

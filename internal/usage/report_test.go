@@ -263,3 +263,48 @@ func TestDaysAreTheSameFromEveryRollup(t *testing.T) {
 		}
 	}
 }
+
+// TestDaysAreReportedAfterQuartersAreGone: a report by day over both is what it
+// was, in the tenant's zone to the row, in others to the total; and what is kept in
+// no shorter bucket is refused, not made up as nothing.
+func TestDaysAreReportedAfterQuartersAreGone(t *testing.T) {
+	t.Parallel()
+	b, s, r, tenant, now := newBooks(t), newSource(), random(t), id.New(), time.Now()
+	home := limits.Zones{Zone: "Asia/Tokyo"}
+	var events []Event
+	for range 200 {
+		e := callOf(tenant, now.Add(-time.Duration(r.Int64N(int64(110*day)))), time.UTC, r.Int64N(1000))
+		e.LocalDay, _, _ = home.Day(e.StartedAt)
+		e.Charges = nil
+		events = append(events, e)
+	}
+	b.ingest(s.run(t, events...))
+	by := func(name string) Report {
+		return b.report(tenant, Query{From: now.Add(-115 * day), To: now, Bucket: Day, GroupBy: ByModel, Zone: zone(t, name), Days: home})
+	}
+	before := map[string]Report{}
+	for _, name := range []string{"Asia/Tokyo", "UTC", "America/Los_Angeles"} {
+		before[name] = by(name)
+	}
+	must(t, b.keeper(60, time.Now).Drop(t.Context()))
+	for name, was := range before {
+		got := by(name)
+		if diff := cmp.Diff(was.Totals, got.Totals, exactMoney); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff(was.Rows, got.Rows, exactMoney); diff != "" && name == home.Zone {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for bucket, ago := range map[Bucket]time.Duration{Minute: 50 * time.Hour, Quarter: 62 * day, Hour: 62 * day} {
+		q := Query{From: now.Add(-ago), To: now.Add(-ago + time.Hour), Bucket: bucket}
+		_, err := b.reports().Report(t.Context(), tenant, q)
+		if f := fault.Of(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Code != "not_kept" {
+			t.Errorf("buckets of %s that are gone: %v", bucket, err)
+		}
+		q.From, q.To = now.Add(-40*time.Hour), now.Add(-39*time.Hour)
+		if _, err := b.reports().Report(t.Context(), tenant, q); err != nil {
+			t.Errorf("buckets of %s that are kept: %v", bucket, err)
+		}
+	}
+}
