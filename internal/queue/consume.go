@@ -73,7 +73,7 @@ func (c *Conn) consume(ctx context.Context, o ConsumeOptions, h Handler) error {
 	if err != nil {
 		return err
 	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(2*o.Parallel*o.Together), jetstream.PullHeartbeat(2*time.Second), jetstream.PullExpiry(10*time.Second))
+	it, err := cons.Messages(jetstream.PullMaxMessages(o.Parallel*o.Together), jetstream.PullHeartbeat(2*time.Second), jetstream.PullExpiry(10*time.Second))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,9 @@
 package usage
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
+	"io"
 	"math/big"
 	"time"
 
@@ -24,15 +24,7 @@ func copyEvents(ctx context.Context, tx pgx.Tx, items []*item) error {
 		for n < len(items) && partition(items[n].event.ID).Equal(d) {
 			n++
 		}
-		var rows copied
-		rows.begin()
-		for _, it := range items[:n] {
-			if err := rows.add(it); err != nil {
-				return err
-			}
-		}
-		rows.end()
-		if _, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(rows.b), copyInto(d)); err != nil {
+		if _, err := tx.Conn().PgConn().CopyFrom(ctx, newCopied(items[:n]), copyInto(d)); err != nil {
 			return err
 		}
 		items = items[n:]
@@ -96,20 +88,50 @@ func copyInto(d time.Time) string {
 // copiedColumns are how many columns a row has.
 const copiedColumns = 39
 
-// copied are rows in the binary form of COPY:
+// copied are the rows of events in the binary form of COPY:
 // https://www.postgresql.org/docs/current/sql-copy.html, with values in the binary
-// forms of their types.
+// forms of their types. It is read once, and makes a row when it comes to it.
 type copied struct {
-	b       []byte
+	items   []*item // to come
+	ended   bool
+	b       []byte // what is made
+	read    int    // how far that was read
 	decimal []byte // of the last number
 }
 
-func (c *copied) begin() {
-	c.b = append(c.b, "PGCOPY\n\xff\r\n\x00"...)
-	c.b = append(c.b, 0, 0, 0, 0, 0, 0, 0, 0)
+func newCopied(items []*item) *copied {
+	return &copied{items: items, b: append(make([]byte, 0, 4<<10), "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)}
 }
 
-func (c *copied) end() { c.b = binary.BigEndian.AppendUint16(c.b, 0xffff) }
+// Read implements io.Reader.
+func (c *copied) Read(to []byte) (n int, err error) {
+	for n < len(to) {
+		if c.read == len(c.b) {
+			if err := c.make(); err != nil {
+				return n, err
+			}
+		}
+		some := copy(to[n:], c.b[c.read:])
+		n, c.read = n+some, c.read+some
+	}
+	return n, nil
+}
+
+// make makes the next row, or the end; after that it is io.EOF.
+func (c *copied) make() error {
+	c.b, c.read = c.b[:0], 0
+	switch {
+	case len(c.items) > 0:
+		it := c.items[0]
+		c.items = c.items[1:]
+		return c.add(it)
+	case c.ended:
+		return io.EOF
+	}
+	c.ended = true
+	c.b = binary.BigEndian.AppendUint16(c.b, 0xffff)
+	return nil
+}
 
 func (c *copied) add(it *item) error {
 	e := &it.event
@@ -152,13 +174,13 @@ func (c *copied) add(it *item) error {
 	return nil
 }
 
-// begun starts a value; ended states its length, which begins at that place.
+// begun starts a value; done states its length, which begins at that place.
 func (c *copied) begun() int {
 	c.b = append(c.b, 0, 0, 0, 0)
 	return len(c.b)
 }
 
-func (c *copied) ended(at int) { binary.BigEndian.PutUint32(c.b[at-4:], uint32(len(c.b)-at)) }
+func (c *copied) done(at int) { binary.BigEndian.PutUint32(c.b[at-4:], uint32(len(c.b)-at)) }
 
 func (c *copied) null() { c.b = append(c.b, 0xff, 0xff, 0xff, 0xff) }
 
@@ -210,7 +232,7 @@ func (c *copied) date(d time.Time) {
 func (c *copied) json(appended func([]byte) []byte) {
 	at := c.begun()
 	c.b = appended(c.b)
-	c.ended(at)
+	c.done(at)
 }
 
 func (c *copied) tags(tags map[string]string) error {
@@ -253,5 +275,5 @@ func (c *copied) money(n *big.Int) {
 		}
 		c.b, digits = be.AppendUint16(c.b, group), digits[cut:]
 	}
-	c.ended(at)
+	c.done(at)
 }

@@ -31,7 +31,7 @@ type Worker struct {
 // WorkerOptions are a worker's bounds; zero values mean the defaults.
 type WorkerOptions struct {
 	Parallel int           // transactions at once; 2
-	Together int           // the most messages in one of them; 8
+	Together int           // the most messages in one of them; 32
 	AckWait  time.Duration // how long a silent worker keeps a message; 30 s
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -43,7 +43,7 @@ func NewWorker(db *postgres.DB, q *queue.Conn, keys SigningKeys, o WorkerOptions
 		o.Parallel = 2
 	}
 	if o.Together == 0 {
-		o.Together = 8
+		o.Together = 32
 	}
 	if o.Now == nil {
 		o.Now = time.Now
