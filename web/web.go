@@ -21,6 +21,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/branding"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/limits"
@@ -50,6 +51,7 @@ type Deps struct {
 	Portal    *portal.Service
 	Brands    *branding.Service
 	Quotes    *quotes.Service
+	Capacity  *capacity.Service
 	Accounts  *auth.Accounts
 	First     *auth.First    // makes the first tenant of an empty installation; nil: not offered
 	Outbox    *notify.Outbox // mail that is shown, not sent: development; nil elsewhere
@@ -82,6 +84,7 @@ type Pages struct {
 	portal    *portal.Service
 	brands    *branding.Service
 	quotes    *quotes.Service
+	capacity  *capacity.Service
 	accounts  *auth.Accounts
 	first     *auth.First
 	outbox    *notify.Outbox
@@ -111,7 +114,7 @@ func New(d Deps) (*Pages, error) {
 		return nil, fmt.Errorf("OpenAPI document: %w", err)
 	}
 	p := &Pages{
-		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, publicURL: strings.TrimRight(d.PublicURL, "/"),
+		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, capacity: d.Capacity, publicURL: strings.TrimRight(d.PublicURL, "/"),
 		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}

@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 	"internal/auth":            {"internal/postgres", "internal/tenants", "internal/billing", "internal/catalogue", "internal/limits", "internal/keyring", "internal/outbound", "internal/cache", "internal/notify"},
 	"internal/notify":          {"internal/limits", "internal/message", "internal/postgres", "internal/tenants", "internal/keyring", "internal/outbound", "internal/usage"},
 
-	"internal/quotes":   {"internal/billing", "internal/branding", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
+	"internal/capacity": {"internal/billing", "internal/limits", "internal/tenants"},
+	"internal/quotes":   {"internal/billing", "internal/branding", "internal/capacity", "internal/catalogue", "internal/keyring", "internal/limits", "internal/message", "internal/notify", "internal/portal", "internal/postgres", "internal/tenants", "internal/usage"},
 	"internal/branding": {"internal/notify", "internal/postgres", "internal/tenants"},
 	"internal/portal":   {"internal/branding", "internal/postgres", "internal/tenants", "internal/notify", "internal/auth"},
 	"internal/exports":  {"internal/message", "internal/postgres", "internal/tenants", "internal/usage"},
@@ -71,7 +72,7 @@ const anything = "*"
 
 // domain is what the three surfaces share. They import none of each other.
 var domain = []string{
-	"internal/auth", "internal/billing", "internal/branding", "internal/cache", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
+	"internal/auth", "internal/billing", "internal/branding", "internal/cache", "internal/capacity", "internal/catalogue", "internal/exports", "internal/jsonbody", "internal/keyring",
 	"internal/limits", "internal/message", "internal/notify", "internal/outbound", "internal/portal", "internal/quotes", "internal/tenants", "internal/usage", "internal/verdict",
 }
 

@@ -20,6 +20,7 @@ type Contract struct {
 	Customer     tenants.Customer
 	Subscription uuid.UUID // zero: no active subscription
 	Plan         string    // its name
+	PlanID       uuid.UUID
 	Version      Version
 	Suspended    bool       // its subscription
 	Overrides    []Override // of the subscription, those to come among them
@@ -70,7 +71,7 @@ func (g *Ground) Compile(p Party, terms Terms, at time.Time) Enforced {
 // Contract puts together what was read and made ready apart.
 func (g *Ground) Contract(p Party, terms Terms, e Enforced) Contract {
 	return Contract{
-		Tenant: g.Tenant, Customer: p.Customer, Subscription: p.Subscription, Plan: terms.Plan, Version: terms.Version,
+		Tenant: g.Tenant, Customer: p.Customer, Subscription: p.Subscription, Plan: terms.Plan, PlanID: terms.PlanID, Version: terms.Version,
 		Suspended: p.Suspended, Overrides: p.Overrides, Enforced: e,
 	}
 }

@@ -20,7 +20,7 @@ func (s *Service) Contracts(ctx context.Context, tenant uuid.UUID, most int) ([]
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			select s.subscription_id, s.plan_version_id, p.name, c.customer_id, c.name
+			select s.subscription_id, s.plan_version_id, p.name, p.plan_id, c.customer_id, c.name
 			from subscriptions s
 			join plan_versions v on v.tenant_id = s.tenant_id and v.plan_version_id = s.plan_version_id
 			join plans p on p.tenant_id = v.tenant_id and p.plan_id = v.plan_id
@@ -33,7 +33,7 @@ func (s *Service) Contracts(ctx context.Context, tenant uuid.UUID, most int) ([]
 		}
 		if list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Contract, error) {
 			c := Contract{Tenant: t}
-			return c, row.Scan(&c.Subscription, &c.Version.ID, &c.Plan, &c.Customer.ID, &c.Customer.Name)
+			return c, row.Scan(&c.Subscription, &c.Version.ID, &c.Plan, &c.PlanID, &c.Customer.ID, &c.Customer.Name)
 		}); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/branding"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/gateway"
@@ -56,11 +57,12 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	mail := mailer(a.Outbox, notify.SMTP{Addr: a.cfg.SMTPAddr, User: a.cfg.SMTPUser, Password: a.cfg.SMTPPassword, From: a.cfg.MailFrom})
 	brands := branding.New(a.db, a.Now)
 	door := portal.New(a.db, tenantService, teller, mail, a.cfg.PublicURL, a.log, a.Now)
-	offers := quotes.New(a.db, tenantService, billingService, teller, door, strings.TrimRight(a.cfg.PublicURL, "/"), a.Now)
+	spare := capacity.New(tenantService, billingService, a.Now)
+	offers := quotes.New(a.db, tenantService, billingService, teller, door, spare, strings.TrimRight(a.cfg.PublicURL, "/"), a.Now)
 	rest, err := httpapi.New(httpapi.Deps{
 		Halt: halted,
 		Log:  a.log, Directory: a.directory, Used: a.used, Tenants: tenantService, Billing: billingService, Meter: a.meter,
-		Limits: a.engine, Reports: reports, Exports: files, Importer: usage.NewImporter(a.spool, reports), Catalogue: book, Notify: teller, Portal: door, Brands: brands, Quotes: offers, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
+		Limits: a.engine, Reports: reports, Exports: files, Importer: usage.NewImporter(a.spool, reports), Catalogue: book, Notify: teller, Portal: door, Brands: brands, Quotes: offers, Capacity: spare, CursorKey: cursorKey, Tokens: tokens, Now: a.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func (a *API) surfaces(ring *keyring.Ring, app []keyring.NamedKey, reports *usag
 	e := newEcho(a.cfg.Proxies, a.log)
 	pages, err := web.New(web.Deps{
 		Log: a.log, Sessions: sessions, Outbox: a.Outbox, SignUp: a.cfg.SignUp == "open", First: first, Gateway: e,
-		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Pipeline: usage.NewPipeline(a.db), Exports: files, Catalogue: book, Notify: teller, Portal: door, Brands: brands, Quotes: offers, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
+		Accounts: accounts, Tenants: tenantService, Billing: billingService, Directory: a.directory, Tokens: tokens, Limits: a.engine, Reports: reports, Pipeline: usage.NewPipeline(a.db), Exports: files, Catalogue: book, Notify: teller, Portal: door, Brands: brands, Quotes: offers, Capacity: spare, PublicURL: a.cfg.PublicURL, OpenAPI: rest.OpenAPI(), Now: a.Now,
 	})
 	if err != nil {
 		return nil, err

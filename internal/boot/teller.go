@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"weir/internal/billing"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/config"
 	"weir/internal/exports"
@@ -57,7 +58,7 @@ func newTeller(ctx context.Context, cfg config.Worker, outbox *notify.Outbox, lo
 	files := exports.New(db, tenantService, usage.NewReports(db, time.Now), time.Now)
 	plans := billing.New(db, time.Now)
 	door := portal.New(db, tenantService, service, mail, cfg.PublicURL, log, time.Now)
-	offers := quotes.New(db, tenantService, plans, service, door, strings.TrimRight(cfg.PublicURL, "/"), time.Now)
+	offers := quotes.New(db, tenantService, plans, service, door, capacity.New(tenantService, plans, time.Now), strings.TrimRight(cfg.PublicURL, "/"), time.Now)
 	return &teller{
 		db, guard, notify.NewDeliverer(service, mail, log), notify.NewEvaluator(service, cfg.PublicURL, log), exports.NewMaker(files, log), offers,
 		billing.NewTurner(plans, log),

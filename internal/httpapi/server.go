@@ -16,6 +16,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/branding"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/id"
@@ -44,6 +45,7 @@ type Deps struct {
 	Portal    *portal.Service
 	Brands    *branding.Service
 	Quotes    *quotes.Service
+	Capacity  *capacity.Service
 	Tokens    *auth.TokenKeys
 	CursorKey []byte
 	Now       func() time.Time
@@ -72,6 +74,7 @@ type Server struct {
 	portal    *portal.Service
 	brands    *branding.Service
 	quotes    *quotes.Service
+	capacity  *capacity.Service
 	tokens    *auth.TokenKeys
 	cursors   cursors
 	now       func() time.Time
@@ -83,7 +86,7 @@ type Server struct {
 func New(d Deps) (*Server, error) {
 	s := &Server{
 		log: d.Log, directory: d.Directory, used: d.Used, tenants: d.Tenants, billing: d.Billing, meter: d.Meter,
-		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
+		limits: d.Limits, reports: d.Reports, exports: d.Exports, importer: d.Importer, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, capacity: d.Capacity, tokens: d.Tokens, cursors: cursors{d.CursorKey}, now: d.Now, halt: d.Halt,
 	}
 	if s.halt == nil {
 		s.halt = context.Background()

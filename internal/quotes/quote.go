@@ -72,15 +72,15 @@ type Version struct {
 
 // Offer is the part that a draft may change.
 type Offer struct {
-	Plan       string // its name
-	PlanID     uuid.UUID
-	OwnTerms   bool // of this quote alone, made from the plan
-	Terms      billing.Version
-	Volumes    []Volume // of a month, as stated; they promise nothing
-	Note       string
-	ValidUntil time.Time
-	RatioMilli *int64 // thousandths: what was sold to what the keys could carry, when it was sent; nil: nothing to tell
-	Reason     string // why it was sent over the tenant's ceiling
+	Plan         string // its name
+	PlanID       uuid.UUID
+	OwnTerms     bool // of this quote alone, made from the plan
+	Terms        billing.Version
+	Volumes      []Volume // of a month, as stated; they promise nothing
+	Note         string
+	ValidUntil   time.Time
+	RatioPercent *int64 // what was sold in percent of what the keys could carry, when it was sent; nil: no key limits anything
+	Reason       string // why it was sent over the tenant's ceiling
 }
 
 // Result is what accepting made.

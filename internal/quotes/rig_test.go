@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/keyring"
@@ -64,7 +65,7 @@ func newRig(t *testing.T) *rig {
 	for i := range r.quotes {
 		teller := notify.New(r.pg.App, r.tenants, guard, r.clock)
 		door := portal.New(r.pg.App, r.tenants, teller, nil, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
-		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.billing, teller, door, "https://weir.example", r.clock)
+		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.billing, teller, door, capacity.New(r.tenants, r.billing, r.clock), "https://weir.example", r.clock)
 	}
 	made, err := r.tenants.Create(t.Context(), tenants.NewTenant{Name: "Acme", OwnerEmail: "ann@acme.example", Zone: "Europe/Berlin", Currency: "EUR"})
 	must(t, err)

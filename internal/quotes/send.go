@@ -3,12 +3,16 @@ package quotes
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
+	"weir/internal/capacity"
+	"weir/internal/fault"
 	"weir/internal/message"
 	"weir/internal/notify"
 	"weir/internal/tenants"
@@ -17,12 +21,27 @@ import (
 // leastValid is how long a quote must be valid yet to be sent.
 const leastValid = time.Minute
 
+const mostWhy = 500
+
 // Send freezes the quote's draft, supersedes the version that was out, and mails
 // the link. A quote whose newest version is out already is left as it is; one
-// that has no draft and cannot be accepted any more is a Conflict.
+// that has no draft and cannot be accepted any more is a Conflict. One that sells
+// more of a model than the tenant's ceiling allows needs a reason, else it is
+// Refused (over_capacity).
 func (s *Service) Send(ctx context.Context, tenant, quote uuid.UUID, reason string) (Quote, error) {
+	if utf8.RuneCountInString(reason) > mostWhy || len(tenants.CheckText("/reason", reason)) > 0 {
+		return Quote{}, fault.InvalidFields(fault.Field{Pointer: "/reason", Code: "too_long", Message: "This may be one line of at most 500 characters."})
+	}
 	var q Quote
-	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+	latest, err := s.Latest(ctx, tenant, quote)
+	if err != nil {
+		return q, err
+	}
+	checked, err := s.Capacity(ctx, tenant, latest)
+	if err != nil {
+		return q, err
+	}
+	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
 		if err != nil {
 			return err
@@ -44,7 +63,17 @@ func (s *Service) Send(ctx context.Context, tenant, quote uuid.UUID, reason stri
 		if draft.Offer.ValidUntil.Before(s.now().Add(leastValid)) {
 			return broken("validity_over", "The day until which this quote is valid is over. Choose a later one, then send it.")
 		}
-		if err := s.release(ctx, tx, t, &q, draft, reason); err != nil {
+		if draft.Offer.Terms.Tag() != latest.Offer.Terms.Tag() {
+			return broken("quote_changed", "Somebody changed this quote just now. Look at it again, then send it.")
+		}
+		if checked.Over() && reason == "" {
+			return overCapacity(checked)
+		}
+		if !checked.Over() {
+			reason = ""
+		}
+		draft.Offer.Reason, draft.Offer.RatioPercent = reason, percentOf(checked)
+		if err := s.release(ctx, tx, t, &q, draft); err != nil {
 			return err
 		}
 		return tenants.Audit(ctx, tx, tenant, "quote.sent", format(q), told(q))
@@ -52,8 +81,39 @@ func (s *Service) Send(ctx context.Context, tenant, quote uuid.UUID, reason stri
 	return q, err
 }
 
+// Capacity is what a quote would sell on top of what is sold, beside what the
+// provider keys carry.
+func (s *Service) Capacity(ctx context.Context, tenant uuid.UUID, q Quote) (capacity.Report, error) {
+	return s.capacity.Check(ctx, tenant, capacity.Change{Limits: q.Offer.Terms.Limits, Customer: q.Customer, New: q.Customer == uuid.Nil})
+}
+
+// mostRatio is the highest ratio that is kept.
+const mostRatio = 1_000_000_000
+
+// percentOf is the ratio that is kept with a quote that is sent.
+func percentOf(r capacity.Report) *int64 {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	n := min(r.Percent(), mostRatio)
+	return &n
+}
+
+func overCapacity(r capacity.Report) error {
+	for _, row := range r.Rows {
+		if row.Over(r.CeilingPercent) {
+			m, _ := row.Tightest()
+			_, after := m.Percent()
+			return fault.New(fault.Refused, "over_capacity", fmt.Sprintf("With this quote, %s would be sold %s what your provider keys carry of %s; your ceiling is %s. Say why it is sent all the same.",
+				strings.Join(row.Models[:min(3, len(row.Models))], ", "), capacity.Times(after), m.Words(), capacity.Times(r.CeilingPercent))).
+				With(fault.Field{Pointer: "/reason", Code: "over_capacity", Message: "Say why it is sent all the same."})
+		}
+	}
+	return nil
+}
+
 // release puts a draft out in place of what was, and tells the customer.
-func (s *Service) release(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q *Quote, draft Quote, reason string) error {
+func (s *Service) release(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q *Quote, draft Quote) error {
 	if err := s.billing.PublishQuotedTx(ctx, tx, t.ID, draft.Offer.Terms.ID); err != nil {
 		return err
 	}
@@ -62,8 +122,8 @@ func (s *Service) release(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q *Q
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
-		update quote_versions set state = 'out', sent_at = $4, reason = $5
-		where tenant_id = $1 and quote_id = $2 and version = $3`, t.ID, q.ID, draft.Version.Number, s.stamp(), reason); err != nil {
+		update quote_versions set state = 'out', sent_at = $4, reason = $5, ratio_percent = $6
+		where tenant_id = $1 and quote_id = $2 and version = $3`, t.ID, q.ID, draft.Version.Number, s.stamp(), draft.Offer.Reason, draft.Offer.RatioPercent); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `

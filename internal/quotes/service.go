@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
+	"weir/internal/capacity"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/notify"
@@ -19,18 +20,19 @@ import (
 
 // Service makes and keeps quotes. It is safe for concurrent use.
 type Service struct {
-	db      *postgres.DB
-	tenants *tenants.Service
-	billing *billing.Service
-	mail    *notify.Service
-	portal  *portal.Service
-	url     string // what browsers call this installation
-	now     func() time.Time
+	db       *postgres.DB
+	tenants  *tenants.Service
+	billing  *billing.Service
+	mail     *notify.Service
+	portal   *portal.Service
+	capacity *capacity.Service
+	url      string // what browsers call this installation
+	now      func() time.Time
 }
 
 // New makes the service. url has no stroke at its end.
-func New(db *postgres.DB, t *tenants.Service, b *billing.Service, mail *notify.Service, p *portal.Service, url string, now func() time.Time) *Service {
-	return &Service{db: db, tenants: t, billing: b, mail: mail, portal: p, url: url, now: now}
+func New(db *postgres.DB, t *tenants.Service, b *billing.Service, mail *notify.Service, p *portal.Service, c *capacity.Service, url string, now func() time.Time) *Service {
+	return &Service{db: db, tenants: t, billing: b, mail: mail, portal: p, capacity: c, url: url, now: now}
 }
 
 // stamp is now as the database keeps it.
@@ -57,7 +59,7 @@ func (s *Service) Quote(ctx context.Context, tenant, quote uuid.UUID, version in
 
 const quoteQuery = `
 	select q.quote_id, q.year, q.sequence, q.status, coalesce(q.customer_id, '00000000-0000-0000-0000-000000000000'), q.to_name, q.to_email, q.to_company, q.created_at,
-	       v.version, v.plan_version_id, v.own_terms, v.volumes, v.note, v.valid_until, v.ratio_milli, v.reason,
+	       v.version, v.plan_version_id, v.own_terms, v.volumes, v.note, v.valid_until, v.ratio_percent, v.reason,
 	       v.sent_at, v.viewed_at, v.views, v.decided_at, v.decided_name, v.decided_email, v.decline_reason,
 	       coalesce(v.customer_id, '00000000-0000-0000-0000-000000000000'), coalesce(v.subscription_id, '00000000-0000-0000-0000-000000000000'), coalesce(v.api_key_id, '00000000-0000-0000-0000-000000000000'),
 	       coalesce((select d.version from quote_versions d where d.tenant_id = q.tenant_id and d.quote_id = q.quote_id and d.state = 'draft' and d.version <> v.version), 0)
@@ -91,7 +93,7 @@ func (s *Service) read(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, 
 func (s *Service) scan(row pgx.CollectableRow) (q Quote, err error) {
 	var year, sequence int
 	err = row.Scan(&q.ID, &year, &sequence, &q.Status, &q.Customer, &q.To.Name, &q.To.Email, &q.To.Company, &q.CreatedAt,
-		&q.Version.Number, &q.Offer.Terms.ID, &q.Offer.OwnTerms, &q.Offer.Volumes, &q.Offer.Note, &q.Offer.ValidUntil, &q.Offer.RatioMilli, &q.Offer.Reason,
+		&q.Version.Number, &q.Offer.Terms.ID, &q.Offer.OwnTerms, &q.Offer.Volumes, &q.Offer.Note, &q.Offer.ValidUntil, &q.Offer.RatioPercent, &q.Offer.Reason,
 		&q.SentAt, &q.ViewedAt, &q.Views, &q.DecidedAt, &q.DecidedBy.Name, &q.DecidedBy.Email, &q.DeclinedBy,
 		&q.Result.Customer, &q.Result.Subscription, &q.Result.APIKey, &q.NextDraft)
 	q.Number = number(year, sequence)

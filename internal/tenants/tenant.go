@@ -29,6 +29,8 @@ type Tenant struct {
 	SuspendedAt *time.Time
 	UsageDays   int            // how long calls are kept; 0: as long as the installation keeps any
 	Limits      []limits.Limit // at tenant scope
+
+	CeilingPercent int64 // how much of what its keys carry it sells at most without a reason; 0: none chosen
 }
 
 // NewTenant is what a tenant starts from.
@@ -174,9 +176,9 @@ func (s *Service) Get(ctx context.Context, tenant uuid.UUID) (Tenant, error) {
 func ReadTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, now time.Time) (Tenant, error) {
 	t := Tenant{ID: tenant}
 	err := tx.QueryRow(ctx, `
-		select name, zone, past_zones, currency, is_operator, created_at, suspended_at, coalesce(usage_days, 0)
+		select name, zone, past_zones, currency, is_operator, created_at, suspended_at, coalesce(usage_days, 0), coalesce(ceiling_percent, 0)
 		from tenants where tenant_id = $1`, tenant).
-		Scan(&t.Name, &t.Zones.Zone, &t.Zones.Past, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt, &t.UsageDays)
+		Scan(&t.Name, &t.Zones.Zone, &t.Zones.Past, &t.Currency, &t.Operator, &t.CreatedAt, &t.SuspendedAt, &t.UsageDays, &t.CeilingPercent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, NotFound("tenant")
 	}

@@ -20,6 +20,9 @@ type TenantChange struct {
 	// UsageDays is how long calls are kept, 30 to 400 days; 0: as long as the
 	// installation keeps any. Sums of days stay for ever.
 	UsageDays *int
+	// CeilingPercent is how much of what its provider keys carry the tenant sells
+	// at most without saying why, 1 to 100,000 percent; 0: no ceiling.
+	CeilingPercent *int64
 }
 
 // zoneNotice is how long a change of zone may take until every process knows of
@@ -43,6 +46,9 @@ func (s *Service) Change(ctx context.Context, tenant uuid.UUID, c TenantChange) 
 	if d := c.UsageDays; d != nil && *d != 0 && (*d < 30 || *d > 400) {
 		wrong = append(wrong, fault.Field{Pointer: "/usage_days", Code: "out_of_range", Message: "Calls are kept for 30 to 400 days."})
 	}
+	if p := c.CeilingPercent; p != nil && (*p < 0 || *p > 100_000) {
+		wrong = append(wrong, fault.Field{Pointer: "/capacity_ceiling_percent", Code: "out_of_range", Message: "A ceiling is 1 to 100,000 percent, or 0 for none."})
+	}
 	if len(wrong) > 0 {
 		return Tenant{}, fault.InvalidFields(wrong...)
 	}
@@ -64,12 +70,26 @@ func (s *Service) Change(ctx context.Context, tenant uuid.UUID, c TenantChange) 
 				return err
 			}
 		}
+		if c.CeilingPercent != nil && *c.CeilingPercent != t.CeilingPercent {
+			if err := sellUpTo(ctx, tx, &t, *c.CeilingPercent); err != nil {
+				return err
+			}
+		}
 		if c.Zone != nil && *c.Zone != t.Zones.Zone {
 			return s.move(ctx, tx, &t, *c.Zone)
 		}
 		return nil
 	})
 	return t, err
+}
+
+func sellUpTo(ctx context.Context, tx pgx.Tx, t *Tenant, percent int64) error {
+	was := t.CeilingPercent
+	t.CeilingPercent = percent
+	if _, err := tx.Exec(ctx, `update tenants set ceiling_percent = nullif($2, 0) where tenant_id = $1`, t.ID, percent); err != nil {
+		return err
+	}
+	return Audit(ctx, tx, t.ID, "tenant.capacity_ceiling_changed", id.Tenant.Format(t.ID), map[string]int64{"from": was, "to": percent})
 }
 
 func rename(ctx context.Context, tx pgx.Tx, t *Tenant, name string) error {
