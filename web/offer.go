@@ -5,11 +5,13 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"weir/internal/branding"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
@@ -25,6 +27,8 @@ type offerSheet struct {
 	Token, Path string
 	Quote       quotes.Quote
 	Tenant      tenants.Tenant
+	Brand       branding.Brand
+	Until       string    // when it ends, in words
 	Now         time.Time // in the tenant's zone
 	Says        string
 	Terms       offerTerms
@@ -52,7 +56,7 @@ func (p *Pages) showOffer(c echo.Context, seen bool, f form, status int) error {
 	if err != nil {
 		return err
 	}
-	v, err := p.offerOf(x, token)
+	v, err := p.offerOf(c, x, token)
 	if err != nil {
 		return err
 	}
@@ -63,7 +67,7 @@ func (p *Pages) showOffer(c echo.Context, seen bool, f form, status int) error {
 	return show(c, status, offerView(v))
 }
 
-func (p *Pages) offerOf(x quotes.Public, token string) (offerSheet, error) {
+func (p *Pages) offerOf(c echo.Context, x quotes.Public, token string) (offerSheet, error) {
 	zone, err := time.LoadLocation(x.Tenant.Zone)
 	if err != nil {
 		return offerSheet{}, err
@@ -72,9 +76,22 @@ func (p *Pages) offerOf(x quotes.Public, token string) (offerSheet, error) {
 	if fee := x.Offer.Terms.BaseFee; fee > 0 {
 		v.Accept = "Accept for " + sums.FormatMinor(fee, x.Offer.Terms.Currency) + " " + x.Offer.Terms.Currency + " a month"
 	}
-	v.Busy = busy(x.Offer.Terms.Limits)
+	v.Busy, v.Until = busy(x.Offer.Terms.Limits), throughWords(x.Offer.ValidUntil, zone)
+	if v.Brand, err = p.brands.Brand(c.Request().Context(), x.Tenant.ID); err != nil {
+		return v, err
+	}
 	v.Terms, err = termsOf(x.Offer, x.Tenant.Zone)
+	v.Terms.Lines = slices.DeleteFunc(v.Terms.Lines, func(l estimateRow) bool { return l.Unpriced })
 	return v, err
+}
+
+// throughWords says until when something is valid: to the end of a day, where
+// that is what it is.
+func throughWords(end time.Time, zone *time.Location) string {
+	if limits.DayStart(end, zone).Equal(end) {
+		return end.Add(-time.Microsecond).In(zone).Format("Mon 2 January 2006") + ", to the end of the day"
+	}
+	return end.In(zone).Format("Mon 2 January 2006, 15:04 MST")
 }
 
 // busy draws half an hour that meets the plan's limit of a minute; nil where it
@@ -186,7 +203,7 @@ func (p *Pages) acceptOffer(c echo.Context) error {
 		}
 		return p.showOffer(c, false, f, status)
 	}
-	v, err := p.offerOf(x.Public, c.Param("token"))
+	v, err := p.offerOf(c, x.Public, c.Param("token"))
 	if err != nil {
 		return err
 	}

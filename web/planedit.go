@@ -31,7 +31,10 @@ type planEditPage struct {
 type saidView struct {
 	Sentence string
 	Fine     []string
+	Capacity capacityView
 	Wrong    string
+
+	limits []limits.Limit
 }
 
 // A new plan starts from a plausible allowance of the middle.
@@ -48,7 +51,7 @@ func (p *Pages) newPlan(c echo.Context, _ auth.Person, w workspace) error {
 	f.Set(row("limits", 2, "amount"), "")
 	f.Set(row("prices", 0, "class"), "input")
 	f.Set(row("prices", 1, "class"), "output")
-	return showPlanEdit(c, planEditPage{workspace: w, form: f, Action: "/plans"}, http.StatusOK)
+	return p.showPlanEdit(c, planEditPage{workspace: w, form: f, Action: "/plans"}, http.StatusOK)
 }
 
 // editPlan is the form of a plan's draft, or of its next version.
@@ -68,11 +71,11 @@ func (p *Pages) editPlan(c echo.Context, who auth.Person, w workspace) error {
 	f := form{Values: url.Values{}}
 	f.putVersion(versions[0])
 	f.Set("based", versions[0].Tag())
-	return showPlanEdit(c, planEditPage{workspace: w, form: f, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}, http.StatusOK)
+	return p.showPlanEdit(c, planEditPage{workspace: w, form: f, ID: c.Param("id"), Plan: x.Name, Action: "/plans/" + c.Param("id")}, http.StatusOK)
 }
 
-func showPlanEdit(c echo.Context, v planEditPage, status int) error {
-	v.Said = v.say()
+func (p *Pages) showPlanEdit(c echo.Context, v planEditPage, status int) error {
+	v.Said = p.sayPlan(c, v)
 	return show(c, status, planEditView(v))
 }
 
@@ -87,7 +90,16 @@ func (v planEditPage) say() saidView {
 	if err != nil {
 		return saidView{Wrong: firstOf(err)}
 	}
-	return saidView{Sentence: sentence(n.Limits), Fine: billing.FinePrint(n.Limits, n.CapOutput, v.Tenant.Zone)}
+	return saidView{Sentence: sentence(n.Limits), Fine: billing.FinePrint(n.Limits, n.CapOutput, v.Tenant.Zone), limits: n.Limits}
+}
+
+// sayPlan is say with the capacity check.
+func (p *Pages) sayPlan(c echo.Context, v planEditPage) saidView {
+	s := v.say()
+	if s.Wrong == "" {
+		s.Capacity = p.planCapacity(c, v.Tenant.ID, v.ID, s.limits)
+	}
+	return s
 }
 
 // previewPlan says what the form says, while one types.
@@ -96,7 +108,7 @@ func (p *Pages) previewPlan(c echo.Context, _ auth.Person, w workspace) error {
 	if err != nil {
 		return err
 	}
-	return show(c, http.StatusOK, saidPart(planEditPage{workspace: w, form: f}.say()))
+	return show(c, http.StatusOK, saidPart(p.sayPlan(c, planEditPage{workspace: w, form: f, ID: f.Get("plan")})))
 }
 
 // addPlan makes a plan with its first draft.
@@ -145,12 +157,12 @@ func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(f form, n bil
 	switch v.Get("do") {
 	case "row":
 		v.form = v.another()
-		return showPlanEdit(c, v, http.StatusOK)
+		return p.showPlanEdit(c, v, http.StatusOK)
 	case "price":
 		v.Set(row("prices", v.rows("prices", "price"), "price"), "")
-		return showPlanEdit(c, v, http.StatusOK)
+		return p.showPlanEdit(c, v, http.StatusOK)
 	case "preview":
-		return showPlanEdit(c, v, http.StatusOK)
+		return p.showPlanEdit(c, v, http.StatusOK)
 	}
 	n, limitRows, priceRows := v.version(v.Tenant.Currency)
 	if len(v.Wrong) > 0 {
@@ -159,7 +171,7 @@ func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(f form, n bil
 				v.Wrong = append([]ui.Wrong{{Name: "name", Message: x.Message}}, v.Wrong...)
 			}
 		}
-		return showPlanEdit(c, v, http.StatusBadRequest)
+		return p.showPlanEdit(c, v, http.StatusBadRequest)
 	}
 	plan, err := save(v.form, n)
 	if err != nil {
@@ -167,7 +179,7 @@ func (p *Pages) savePlan(c echo.Context, v planEditPage, save func(f form, n bil
 		if err != nil {
 			return err
 		}
-		return showPlanEdit(c, v, status)
+		return p.showPlanEdit(c, v, status)
 	}
 	return done(c, "/plans/"+plan, "plan-saved")
 }

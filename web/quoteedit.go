@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/capacity"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/limits"
@@ -36,6 +37,7 @@ type quoteEditPage struct {
 type offerSaid struct {
 	Sentence string
 	Terms    offerTerms
+	Capacity capacityView
 	Wrong    string
 }
 
@@ -129,7 +131,7 @@ func (p *Pages) showQuoteEdit(c echo.Context, who auth.Person, v quoteEditPage, 
 	if v.Get("valid_until") == "" && v.ID == "" && !v.Has("valid_until") {
 		v.Set("valid_until", v.Now.AddDate(0, 0, 14).Format(time.DateOnly))
 	}
-	v.Said = p.sayOffer(ctx, who, v)
+	v.Said = p.sayOffer(c, who, v)
 	return show(c, status, quoteEditView(v))
 }
 
@@ -185,7 +187,8 @@ func (v *quoteEditPage) wantedOf() (w quotes.Wanted, limitRows, priceRows, volum
 
 // sayOffer is what the form offers now. What is not right yet is left to its
 // field.
-func (p *Pages) sayOffer(ctx context.Context, who auth.Person, v quoteEditPage) offerSaid {
+func (p *Pages) sayOffer(c echo.Context, who auth.Person, v quoteEditPage) offerSaid {
+	ctx := c.Request().Context()
 	plan, err := id.Plan.Parse(v.Get("plan"))
 	if err != nil {
 		return offerSaid{Wrong: "Choose a plan first."}
@@ -211,7 +214,11 @@ func (p *Pages) sayOffer(ctx context.Context, who auth.Person, v quoteEditPage) 
 	if err != nil {
 		return offerSaid{Wrong: "The volumes are too large to add up."}
 	}
-	return offerSaid{Sentence: sentence(o.Terms.Limits), Terms: terms}
+	customer, _ := id.Customer.Parse(v.Get("customer"))
+	check := p.capacityOf(c, func() (capacity.Report, error) {
+		return p.capacity.Check(ctx, who.Tenant, capacity.Change{Limits: o.Terms.Limits, Customer: customer, New: customer == uuid.Nil})
+	})
+	return offerSaid{Sentence: sentence(o.Terms.Limits), Terms: terms, Capacity: check}
 }
 
 // previewQuote says what the form says, while one types.
@@ -220,7 +227,7 @@ func (p *Pages) previewQuote(c echo.Context, who auth.Person, w workspace) error
 	if err != nil {
 		return err
 	}
-	return show(c, http.StatusOK, offerSaidPart(p.sayOffer(c.Request().Context(), who, quoteEditPage{workspace: w, form: f})))
+	return show(c, http.StatusOK, offerSaidPart(p.sayOffer(c, who, quoteEditPage{workspace: w, form: f})))
 }
 
 // addQuote makes a quote, a draft.

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/billing"
+	"weir/internal/capacity"
 	"weir/internal/id"
 	sums "weir/internal/money"
 	"weir/internal/quotes"
@@ -216,6 +217,8 @@ type quotePage struct {
 	Link     string
 	Versions []quotes.VersionRef
 	Customer string // the one it became, or is for; "" none yet
+	Until    string
+	Capacity capacityView
 }
 
 // offerTerms is what a version offers, as people read it.
@@ -230,7 +233,10 @@ type offerTerms struct {
 }
 
 // estimateRow is a line of an estimate.
-type estimateRow struct{ Name, Units, Amount string }
+type estimateRow struct {
+	Name, Units, Amount string
+	Unpriced            bool
+}
 
 func termsOf(o quotes.Offer, zone string) (offerTerms, error) {
 	v := o.Terms
@@ -253,7 +259,7 @@ func termsOf(o quotes.Offer, zone string) (offerTerms, error) {
 		t.Lines = append(t.Lines, estimateRow{Name: "To the minimum of a month", Amount: sums.FormatMinor(e.Minimum, v.Currency)})
 	}
 	for _, m := range e.Unpriced {
-		t.Lines = append(t.Lines, estimateRow{Name: m, Amount: "no price"})
+		t.Lines = append(t.Lines, estimateRow{Name: m, Amount: "no price", Unpriced: true})
 	}
 	t.Total = sums.FormatMinor(e.TotalMinor, v.Currency) + " " + v.Currency
 	return t, nil
@@ -275,6 +281,7 @@ func (p *Pages) showQuote(c echo.Context, who auth.Person, w workspace, quote uu
 	}
 	view := quotePage{workspace: w, form: f, ID: id.Quote.Format(q.ID), Quote: q, Says: sentence(q.Offer.Terms.Limits)}
 	view.Tone, view.State, view.Since = quoteState(q, w)
+	view.Until = throughWords(q.Offer.ValidUntil, w.Now.Location())
 	if view.Terms, err = termsOf(q.Offer, w.Tenant.Zone); err != nil {
 		return err
 	}
@@ -290,6 +297,13 @@ func (p *Pages) showQuote(c echo.Context, who auth.Person, w workspace, quote uu
 			return err
 		}
 		view.Draft = &next
+	}
+	if view.Draft != nil || q.Status == quotes.Draft {
+		draft := q
+		if view.Draft != nil {
+			draft = *view.Draft
+		}
+		view.Capacity = p.capacityOf(c, func() (capacity.Report, error) { return p.quotes.Capacity(ctx, who.Tenant, draft) })
 	}
 	if q.Customer != uuid.Nil {
 		x, err := p.tenants.Customer(ctx, who.Tenant, q.Customer)

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/capacity"
 	"weir/internal/fault"
 	"weir/internal/tenants"
 )
@@ -48,7 +49,7 @@ func (p *Pages) settingsOf(c echo.Context, who auth.Person, w workspace) (settin
 	v := settingsPage{
 		workspace: w, Email: who.User.Email, Owner: w.May(changeTenant),
 		Profile:      form{Values: map[string][]string{"name": {who.User.Name}}},
-		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}, "usage_days": {daysKept(w.Tenant)}}},
+		Organisation: form{Values: map[string][]string{"tenant": {w.Tenant.Name}, "usage_days": {daysKept(w.Tenant)}, "capacity_ceiling": {ceilingOf(w.Tenant)}}},
 		Place:        form{Values: map[string][]string{"zone": {w.Tenant.Zones.Zone}}},
 		Change:       changeOf(w),
 	}
@@ -123,9 +124,34 @@ func (p *Pages) saveTenant(c echo.Context, who auth.Person, w workspace) error {
 				return fault.InvalidFields(fault.Field{Pointer: "/usage_days", Code: "out_of_range", Message: "Type a number of days, 30 to 400, or nothing."})
 			}
 		}
-		_, err := p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name, UsageDays: &days})
+		ceiling, err := parseCeiling(f.Get("capacity_ceiling"))
+		if err != nil {
+			return err
+		}
+		_, err = p.tenants.Change(asPerson(c, who), who.Tenant, tenants.TenantChange{Name: &name, UsageDays: &days, CeilingPercent: &ceiling})
 		return err
 	})
+}
+
+// ceilingOf is a tenant's ceiling as a factor, "" where it has none.
+func ceilingOf(t tenants.Tenant) string {
+	if t.CeilingPercent == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(capacity.Times(t.CeilingPercent), " times")
+}
+
+// parseCeiling reads a factor such as 4.5 as percent; nothing is 0.
+func parseCeiling(s string) (int64, error) {
+	s = strings.TrimRight(strings.TrimSpace(s), "× x")
+	if s == "" {
+		return 0, nil
+	}
+	micros, err := parseMicros(s)
+	if err != nil || micros%10_000 != 0 || micros == 0 || micros > 1_000_000_000 {
+		return 0, fault.InvalidFields(fault.Field{Pointer: "/capacity_ceiling", Code: "out_of_range", Message: "Type a factor such as 4.5, with at most two decimals and up to 1,000, or nothing."})
+	}
+	return micros / 10_000, nil
 }
 
 // daysKept is how long a tenant's calls are kept, "" where it says nothing.

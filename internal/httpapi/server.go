@@ -188,6 +188,8 @@ func endpoints() []endpoint {
 		on("POST", "/api/v1/plans/:id/preview-move", "subscriptions:write", "Say what putting everybody on the published version would do", 200, previewMove).with(`{"at": "now"}`),
 		on("POST", "/api/v1/plans/:id/move", "subscriptions:write", "Move everybody of a preview, all or none, once however often it is asked", 200, moveMany).with(`{"preview_token": "{preview}"}`),
 
+		on("POST", "/api/v1/plans/capacity", "plans:read", "Compare what is sold, and would be, with what the provider keys carry", 200, checkCapacity).with(`{"limits": [{"dimension": "tokens", "window": "minute", "amount": 200000}]}`),
+
 		on("POST", "/api/v1/quotes", "quotes:write", "Make a quote, a draft", 201, addQuote).with(exampleQuote),
 		on("GET", "/api/v1/quotes", "quotes:read", "List quotes, newest first", 200, listQuotes),
 		on("GET", "/api/v1/quotes/:id", "quotes:read", "Read a quote", 200, getQuote),

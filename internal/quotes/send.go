@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/capacity"
 	"weir/internal/fault"
 	"weir/internal/message"
@@ -137,7 +138,7 @@ func (s *Service) release(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q *Q
 	if *q, err = s.read(ctx, tx, t.ID, q.ID, 0); err != nil {
 		return err
 	}
-	if err := s.mail.OweMail(ctx, tx, t.ID, s.offerMail(t, *q, link)); err != nil {
+	if err := s.oweOffer(ctx, tx, t, *q, link); err != nil {
 		return err
 	}
 	return message.Emit(ctx, tx, t.ID, message.QuoteSent, told(*q))
@@ -161,7 +162,7 @@ func (s *Service) Resend(ctx context.Context, tenant, quote uuid.UUID) (Quote, e
 		if err != nil {
 			return err
 		}
-		if err := s.mail.OweMail(ctx, tx, tenant, s.offerMail(t, q, link)); err != nil {
+		if err := s.oweOffer(ctx, tx, t, q, link); err != nil {
 			return err
 		}
 		return tenants.Audit(ctx, tx, tenant, "quote.resent", format(q), told(q))
@@ -218,20 +219,26 @@ func (s *Service) Discard(ctx context.Context, tenant, quote uuid.UUID) (Quote, 
 	return q, err
 }
 
-func (s *Service) offerMail(t tenants.Tenant, q Quote, link string) notify.Mail {
+// oweOffer owes the mail with the quote's link, under the tenant's brand.
+func (s *Service) oweOffer(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q Quote, link string) error {
 	zone, err := time.LoadLocation(t.Zone)
 	if err != nil {
-		zone = time.UTC
+		return err
+	}
+	brand, err := branding.Read(ctx, tx, t.ID)
+	if err != nil {
+		return err
 	}
 	note := ""
 	if q.Offer.Note != "" {
 		note = q.Offer.Note + "\n\n"
 	}
-	return notify.Mail{To: q.To.Email, Subject: fmt.Sprintf("%s: quote %s", t.Name, q.Number), At: s.now(), Text: fmt.Sprintf(`Hello %s,
+	m := notify.Mail{To: q.To.Email, Subject: fmt.Sprintf("%s: quote %s", brand.Name(), q.Number), At: s.now(), Text: fmt.Sprintf(`Hello %s,
 
 %s offers you: %s.
 
 %sRead it, with what each number means, and accept it here, until %s:
 %s
-`, q.To.Name, t.Name, billing.Sentence(q.Offer.Terms.Limits), note, q.Offer.ValidUntil.In(zone).Format("2 January 2006, 15:04 MST"), link)}
+`, q.To.Name, brand.Name(), billing.Sentence(q.Offer.Terms.Limits), note, q.Offer.ValidUntil.In(zone).Format("2 January 2006, 15:04 MST"), link)}
+	return s.mail.OweMail(ctx, tx, t.ID, brand.Letter(m))
 }
