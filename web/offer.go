@@ -14,6 +14,7 @@ import (
 	"weir/internal/branding"
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/jsonbody"
 	"weir/internal/limits"
 	sums "weir/internal/money"
 	"weir/internal/quotes"
@@ -151,10 +152,10 @@ type declinedJSON struct {
 
 // offerPost is what the forms of an offer send, or a program as JSON.
 type offerPost struct {
-	Version int    `json:"version"`
-	Name    string `json:"name"`
-	Email   string `json:"email"`
-	Reason  string `json:"reason"`
+	Version int    `json:"version,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Email   string `json:"email,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 func inJSON(c echo.Context) bool {
@@ -170,13 +171,15 @@ func offeredAnswer(c echo.Context) (offerPost, form, error) {
 		return offerPost{version, f.Get("name"), f.Get("email"), f.Get("reason")}, f, err
 	}
 	var b offerPost
-	d := json.NewDecoder(c.Request().Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil {
-		return b, form{}, fault.New(fault.Invalid, "invalid_json", "The body is not JSON of the members name, email, reason and version.").Because(err)
+	body, err := jsonbody.Read(c.Request().Body, maxAnswer)
+	if err == nil {
+		err = jsonbody.Decode(body, &b)
 	}
-	return b, form{}, nil
+	return b, form{}, err
 }
+
+// maxAnswer is the largest answer of a program.
+const maxAnswer = 16 << 10
 
 // acceptOffer answers POST /q/:token/accept.
 func (p *Pages) acceptOffer(c echo.Context) error {
