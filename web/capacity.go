@@ -79,8 +79,11 @@ func capacityRowOf(row capacity.Row, ceiling int64) capacityRow {
 	if ceiling > 0 {
 		out.Stand = "within " + factor(ceiling)
 	}
-	if out.Over {
+	switch {
+	case out.Over:
 		out.Stand = "over " + factor(ceiling)
+	case ceiling > 0 && after > ceiling:
+		out.Stand = "over " + factor(ceiling) + " already"
 	}
 	out.Gauge = ui.Gauge{
 		Label: row.Models[0] + ": sold " + out.After + " of what the keys carry", Limit: most,

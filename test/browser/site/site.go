@@ -24,6 +24,7 @@ var Inside = []string{
 	"/playground",
 	"/plans", "/plans/:id", "/plans/:id/edit", "/plans/new",
 	"/providers", "/providers/:id", "/providers/:id/clear", "/providers/:id/edit", "/providers/:id/remove", "/providers/:id/rotate", "/providers/:id/switch", "/providers/new", "/providers/pools/:id", "/providers/pools/:id/remove", "/providers/pools/new",
+	"/quotes", "/quotes/:id", "/quotes/:id/edit", "/quotes/new",
 	"/reconcile", "/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage", "/usage/what-if",
 	"/alerts", "/alerts/:id", "/alerts/:id/remove", "/webhooks", "/webhooks/:id", "/webhooks/:id/remove", "/webhooks/messages/:id", "/webhooks/new",
 }
