@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/exports"
 	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/portal"
@@ -148,7 +149,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	if strings.TrimSpace(f.Get("word")) != x.Name {
 		return p.askAgain(c, w, ask, f)
 	}
-	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, portal.Forget); err != nil {
+	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, portal.Forget, exports.Forget); err != nil {
 		return err
 	}
 	return done(c, at, "customer-erased")

@@ -452,3 +452,49 @@ func TestOfExportsAskedForAtOnceTenWait(t *testing.T) {
 		t.Errorf("%d wait", n)
 	}
 }
+
+// TestAfterAnErasureNoFileNamesThePerson: one that is there, one that is being
+// made, and one that waits.
+func TestAfterAnErasureNoFileNamesThePerson(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	c, err := d.tenants.AddCustomer(t.Context(), d.tenant, tenants.NewCustomer{Name: "Kestrel"})
+	must(t, err)
+	var events []usage.Event
+	for range 2500 {
+		e := d.event(d.now().Add(-time.Minute))
+		e.Customer, e.EndUser = c.ID, "ann@x.example"
+		events = append(events, e)
+	}
+	d.store(events...)
+	ready := d.ask(d.asked(Requests, CSV))
+	d.make()
+	running, waiting := d.ask(d.asked(Requests, CSV)), d.ask(d.asked(Requests, JSON))
+	slow := d.maker()
+	slow.piece, slow.pieced = 1, func(number int) {
+		if number == 1 {
+			_, err := d.tenants.EraseCustomer(t.Context(), d.tenant, c.ID, usage.Erase, Forget)
+			must(t, err)
+		}
+	}
+	must(t, slow.Make(t.Context()))
+	for _, e := range []Export{ready, running, waiting} {
+		if _, err := d.service.Open(t.Context(), d.tenant, e.ID, everything); fault.Of(err).Code != "export_not_ready" {
+			t.Errorf("a file of before is handed out: %v", err)
+		}
+		var b bytes.Buffer
+		must(t, d.service.Copy(t.Context(), d.tenant, e.ID, &b))
+		if b.Len() > 0 {
+			t.Errorf("%d bytes of it are kept", b.Len())
+		}
+	}
+	must(t, usage.NewKeeper(d.db.Worker, 0, slog.New(slog.DiscardHandler), d.now).EraseAsked(t.Context()))
+	d.advance(2 * time.Minute)
+	d.make()
+	for _, e := range []Export{running, waiting} {
+		got, body := d.read(e)
+		if got.Rows != 2500 || strings.Contains(body, "ann@") || strings.Contains(body, "Kestrel") {
+			t.Errorf("%d rows, which name somebody", got.Rows)
+		}
+	}
+}

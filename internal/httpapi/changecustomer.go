@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 
+	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/portal"
 	"weir/internal/tenants"
@@ -77,6 +78,6 @@ func eraseCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error) 
 	if err != nil {
 		return customerJSON{}, err
 	}
-	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, portal.Forget)
+	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, portal.Forget, exports.Forget)
 	return customerOf(c), err
 }
