@@ -12,6 +12,10 @@ import (
 // their own in one second. What follows in that second is counted in one event.
 const shownInASecond = 20
 
+// straggle is by how many seconds a refusal may come late; what is earlier still
+// was decided by a clock that was set back, whose seconds count anew.
+const straggle = 5
+
 // storms counts refusals by key, limit and second. It is safe for concurrent
 // use, and holds only what was refused in the last second.
 type storms struct {
@@ -50,7 +54,7 @@ func (s *storms) take(e *Event) (write []*Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.open[k]
-	if at == nil || at.second < second {
+	if at == nil || at.second < second || at.second > second+straggle {
 		if at != nil && at.rest != nil {
 			write = append(write, at.rest)
 		}
@@ -96,7 +100,7 @@ func (s *storms) over(now time.Time, all bool) (write []*Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, at := range s.open {
-		if !all && at.second >= now.Unix() {
+		if now := now.Unix(); !all && at.second >= now && at.second <= now+straggle {
 			continue
 		}
 		if at.rest != nil {

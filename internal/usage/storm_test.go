@@ -109,3 +109,35 @@ func TestARefusalThatComesLateIsStillWritten(t *testing.T) {
 		t.Fatalf("%d events of a straggler", n)
 	}
 }
+
+// TestAStormIsBoundedAlsoAfterItsClockWasSetBack, and what was counted before is
+// written, not held until the clock is there again.
+func TestAStormIsBoundedAlsoAfterItsClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	var s storms
+	tenant, at := id.New(), time.Now().Truncate(time.Second)
+	rows, stands := 0, int64(0)
+	write := func(list []*Event) {
+		for _, e := range list {
+			rows, stands = rows+1, stands+e.Refused
+		}
+	}
+	refuse := func(key uuid.UUID, at time.Time, n int) {
+		for range n {
+			e := refusal(tenant, at)
+			e.Key, e.Refusal = key, &Refusal{Code: "rate_limit_exceeded"}
+			write(s.take(&e))
+		}
+	}
+	one, other := id.New(), id.New()
+	refuse(one, at, 100)
+	refuse(other, at, 100)
+	back := at.Add(-time.Hour)
+	for i := range 3 {
+		refuse(one, back.Add(time.Duration(i)*time.Second), 1000)
+	}
+	write(s.over(back.Add(4*time.Second), false))
+	if rows != 5*(shownInASecond+1) || stands != 3200 {
+		t.Fatalf("%d refusals in %d rows", stands, rows)
+	}
+}
