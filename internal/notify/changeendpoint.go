@@ -32,6 +32,9 @@ func (c EndpointChange) apply(e *Endpoint, now time.Time) (changed map[string][2
 		if f.to != nil && *f.to != *f.at {
 			changed[f.name] = [2]any{*f.at, *f.to}
 			*f.at = *f.to
+			if f.name == "url" { // what failed was another place
+				e.FailingSince = nil
+			}
 		}
 	}
 	if c.Types != nil && !slices.Equal(*c.Types, e.Types) {

@@ -437,6 +437,27 @@ func TestAnEndpointThatFailsForDaysOrIsGoneIsSwitchedOffHeldAndToldByMail(t *tes
 	}
 }
 
+// TestAnEndpointThatMovedIsNotSwitchedOffForItsOldAddress: days in which that took
+// nothing are none of the new one.
+func TestAnEndpointThatMovedIsNotSwitchedOffForItsOldAddress(t *testing.T) {
+	r := newRig(t)
+	old, next := newFar(t, 503), newFar(t, 503)
+	e := r.endpoint(old)
+	r.emit(1)
+	d := r.worker()
+	r.deliver(d)
+	r.pass(6 * 24 * time.Hour)
+	if _, err := r.ChangeEndpoint(t.Context(), r.tenant, e.ID, EndpointChange{URL: &next.URL}); err != nil {
+		t.Fatal(err)
+	}
+	r.emit(1)
+	r.deliver(d)
+	got, err := r.Endpoint(t.Context(), r.tenant, e.ID)
+	if err != nil || got.DisabledAt != nil || got.FailingSince == nil || len(next.received()) == 0 {
+		t.Errorf("after its first failure there: %+v, %v", got, err)
+	}
+}
+
 func TestAResentMessageHasItsIdAndNothingOfAnAnswerIsKept(t *testing.T) {
 	r := newRig(t)
 	f := newFar(t, 200)
