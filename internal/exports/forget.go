@@ -11,8 +11,8 @@ import (
 // and its end users, in the transaction of whoever erases it. Files that are being
 // made, or wait, are begun a minute later, when its calls name nobody any more.
 func Forget(ctx context.Context, tx pgx.Tx, tenant, _ uuid.UUID) error {
-	for _, sql := range []string{`
-		delete from export_chunks where tenant_id = $1`, `
+	for _, sql := range []string{
+		`delete from export_chunks where tenant_id = $1`, `
 		update exports
 		set state = 'failed', reason = 'A customer was erased after this file was made. Ask for another one.', sha256 = null, bytes = 0, written = 0
 		where tenant_id = $1 and state = 'ready'`, `
