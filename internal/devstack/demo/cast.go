@@ -17,6 +17,7 @@ type company struct {
 	account                            string // a pool of the key "Claude relay"; "": none
 	aliases                            []tenants.NewAlias
 	plans                              []plan
+	offers                             []offer
 	customers                          []customer
 }
 
@@ -160,6 +161,13 @@ var cast = []company{
 			{name: "Trial", fee: "0.00", currency: "EUR", rpm: 3, tpm: 20_000, tokensDay: 150_000, pricePerMille: 1000},
 			{name: "Team", fee: "49.00", currency: "EUR", rpm: 60, tpm: 60_000, tokensDay: 2_500_000, pricePerMille: 1300, simultaneously: 20},
 			{name: "Scale", fee: "290.00", currency: "EUR", rpm: 500, tpm: 200_000, tokensDay: 9_000_000, pricePerMille: 1200, simultaneously: 80, eachUser: 40},
+		},
+		offers: []offer{
+			{person: "Ida Vale", email: "ida@vale-transit.example", company: "Vale Transit", plan: "Team", daysAgo: 26, sent: true},
+			{person: "Sam Orrin", email: "sam@orrin.example", company: "Orrin Labs", plan: "Team", daysAgo: 20, sent: true, looks: 3, declined: "too little a minute"},
+			{person: "Adaeze Finch", email: "adaeze@marlow-finch.example", company: "Marlow & Finch", plan: "Scale", daysAgo: 13, sent: true, looks: 2},
+			{person: "Ruth Bramble", email: "ruth@bramble.example", company: "Bramble Radiology", plan: "Scale", daysAgo: 3, requests: 800, sent: true},
+			{person: "Tom Pine", email: "tom@pinecrest.example", company: "Pinecrest Tutors", plan: "Team"},
 		},
 		customers: []customer{
 			{name: "Alder Support", plan: "Scale", perDay: 2300, weekend: 0.45, curve: office, keys: []key{

@@ -148,6 +148,9 @@ func (f filler) found(ctx context.Context, c company) error {
 			return err
 		}
 	}
+	if err := f.addOffers(ctx, tenant, c.offers, plans); err != nil {
+		return err
+	}
 	return f.addTelling(ctx, tenant)
 }
 
