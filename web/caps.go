@@ -40,7 +40,7 @@ func (p *Pages) readCaps(ctx context.Context, w workspace) (caps, error) {
 			return c, err
 		}
 		for _, k := range contracts {
-			for _, l := range calendar(k.Version.Placed(k.Customer.ID, k.Plan)) {
+			for _, l := range calendar(k.Own) {
 				who[l.Scope] = k.Customer.Name
 				list = append(list, l)
 			}

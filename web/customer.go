@@ -37,6 +37,9 @@ type customerPage struct {
 	MoreKeys                    bool
 	Today                       *customerDay
 	Heat                        *heat
+	Sub                         subscriptionView
+	Overrides                   *[]overrideRow
+	Timeline                    *[]happened
 	Plans                       []ui.Option
 	Usage, Requests             string // where more of it stands; "" nowhere
 }
@@ -75,7 +78,7 @@ func (p *Pages) showCustomer(c echo.Context, who auth.Person, w workspace, f for
 	if err := p.readPlanOf(ctx, who, contract, &v); err != nil {
 		return err
 	}
-	placed := contract.Version.Placed(customer, contract.Plan)
+	placed := contract.Own
 	keys := tile(p, c, "keys", func() (tenants.Page[tenants.APIKey], error) {
 		return p.tenants.APIKeys(ctx, who.Tenant, tenants.KeyFilter{Customer: customer}, uuid.Nil, lastRows)
 	})
@@ -83,6 +86,12 @@ func (p *Pages) showCustomer(c echo.Context, who auth.Person, w workspace, f for
 	v.Levels = tile(p, c, "levels", func() ([]ui.Level, error) { return p.customerLevels(ctx, w, placed, keys) })
 	if keys != nil {
 		v.setKeys(*keys)
+	}
+	v.Timeline = tile(p, c, "timeline", func() ([]happened, error) { return p.timeline(ctx, who.Tenant, customer, keys, w.Now) })
+	if v.Plan != "" {
+		v.Overrides = tile(p, c, "overrides", func() ([]overrideRow, error) {
+			return p.overrideRows(ctx, who.Tenant, customer, contract.Version, w.Now)
+		})
 	}
 	v.Today = tile(p, c, "usage", func() (customerDay, error) { return p.customerDay(ctx, w, customer) })
 	v.Heat = tile(p, c, "heat", func() (heat, error) { return p.readHeat(ctx, w, customer) })
@@ -111,15 +120,11 @@ func (p *Pages) readPlanOf(ctx context.Context, who auth.Person, contract billin
 	if err != nil {
 		return err
 	}
-	if v.May(changePlans) {
-		plans, err := p.publishedPlans(ctx, who.Tenant, v.Get("plan"), contract.Version.ID)
-		if err != nil {
-			return err
-		}
-		v.Plans = plans
+	if v.Sub, err = p.subscriptionOf(ctx, who.Tenant, sub, v.Now); err != nil {
+		return err
 	}
 	zone := v.Now.Location()
-	v.Plan, v.PlanID, v.Says = contractWords(contract), id.Plan.Format(sub.Plan), sentence(contract.Version.Limits)
+	v.Plan, v.PlanID, v.Says = contractWords(contract), id.Plan.Format(sub.Plan), sentence(contract.Own)
 	v.Started, v.Period = sub.StartedAt.In(zone), billing.Period{Start: sub.Current.Start.In(zone), End: sub.Current.End.In(zone)}
 	return nil
 }

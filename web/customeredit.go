@@ -9,7 +9,6 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/exports"
-	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/portal"
 	"weir/internal/tenants"
@@ -61,36 +60,6 @@ func (p *Pages) saveCustomer(c echo.Context, who auth.Person, w workspace) error
 		return err
 	}
 	return show(c, status, customerEditView(customerEditPage{w, f, c.Param("id"), x.Name}))
-}
-
-// moveCustomer puts a customer that is on a plan on another one, at once.
-func (p *Pages) moveCustomer(c echo.Context, who auth.Person, w workspace) error {
-	x, err := p.customerOf(c, who)
-	if err != nil {
-		return err
-	}
-	f, err := typed(c)
-	if err != nil {
-		return err
-	}
-	plan, err := id.Plan.Parse(f.Get("plan"))
-	if err != nil {
-		f.wrong("plan", "Choose a plan.")
-		return p.showCustomer(c, who, w, f, http.StatusBadRequest)
-	}
-	_, err = p.billing.Move(asPerson(c, who), who.Tenant, x.ID, plan)
-	if fault.Is(err, fault.NotFound) {
-		f.wrong("plan", "There is no such plan.")
-		return p.showCustomer(c, who, w, f, http.StatusBadRequest)
-	}
-	if err != nil {
-		status, err := f.refuse(err)
-		if err != nil {
-			return err
-		}
-		return p.showCustomer(c, who, w, f, status)
-	}
-	return done(c, "/customers/"+c.Param("id"), "moved")
 }
 
 // suspendPage asks before every call of a customer is refused, and POST does it.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"weir/internal/id"
-	"weir/internal/limits"
 	"weir/internal/tenants"
 )
 
@@ -28,28 +27,6 @@ func TestACustomerIsChangedOnItsPage(t *testing.T) {
 	a := s.post(at, session, url.Values{"name": {"kept"}, "email": {"nobody"}})
 	if a.status != http.StatusBadRequest || !strings.Contains(a.body, `href="#f-email"`) || !strings.Contains(a.body, `value="kept"`) {
 		t.Errorf("a wrong address: %d", a.status)
-	}
-}
-
-func TestACustomerOnAPlanIsMovedToAnother(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, local)
-	made, session := s.as("billing")
-	x, public := s.addCustomer(made.Tenant.ID, "Kestrel")
-	small, smallID := s.plan(made.Tenant.ID, "Small", perDay(limits.DimensionRequests, 5))
-	_, large := s.plan(made.Tenant.ID, "Large", perDay(limits.DimensionRequests, 9))
-	_, err := s.billing.Subscribe(t.Context(), made.Tenant.ID, x.ID, small.ID)
-	must(t, err)
-	at := "/customers/" + public
-	page := s.get(at, session)
-	page.has(t, "Move to another plan", `value="`+large+`"`)
-	page.hasNot(t, `value="`+smallID+`"`)
-	if a := s.post(at+"/move", session, url.Values{"plan": {large}}); a.status != http.StatusSeeOther {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	s.get(at, session).has(t, "Large, version 1")
-	for plan, want := range map[string]string{large: "on this plan already", "": "Choose a plan.", id.Plan.Format(id.New()): "There is no such plan."} {
-		s.post(at+"/move", session, url.Values{"plan": {plan}}).has(t, want)
 	}
 }
 

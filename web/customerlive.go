@@ -24,7 +24,7 @@ func (p *Pages) customerLevelsTile(c echo.Context, who auth.Person, w workspace)
 	if err != nil {
 		return err
 	}
-	placed := contract.Version.Placed(customer, contract.Plan)
+	placed := contract.Own
 	v := customerPage{
 		workspace: w, ID: id.Customer.Format(customer), Name: contract.Customer.Name, Suspended: contract.Customer.SuspendedAt != nil,
 		Plan: contractWords(contract),

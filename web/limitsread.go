@@ -63,7 +63,7 @@ func (p *Pages) customersLimits(ctx context.Context, v *limitsPage) ([]limitGrou
 	var out []limitGroup
 	for _, c := range contracts {
 		g := limitGroup{Name: c.Customer.Name, Of: "plan " + contractWords(c), Href: "/customers/" + id.Customer.Format(c.Customer.ID)}
-		if g.Lines, err = p.lines(ctx, v.workspace, c.Version.Placed(c.Customer.ID, c.Plan), nil, "", v.User); err != nil {
+		if g.Lines, err = p.lines(ctx, v.workspace, c.Own, nil, "", v.User); err != nil {
 			return nil, err
 		}
 		for _, k := range keys[c.Customer.ID] {

@@ -107,7 +107,7 @@ func (s *Service) StayOnPlan(ctx context.Context, tenant, subscription uuid.UUID
 		if sub.Pending == uuid.Nil {
 			return ""
 		}
-		sub.Pending = uuid.Nil
+		sub.Pending, sub.lastToken = uuid.Nil, nil // its preview is over too
 		return message.SubscriptionUnscheduled
 	})
 }

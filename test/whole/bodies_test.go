@@ -106,6 +106,9 @@ func ownID(t *testing.T, w stack.World, path string) string {
 	case strings.HasPrefix(path, "/api/v1/subscriptions/"):
 		return w.Subscription
 	case strings.HasPrefix(path, "/api/v1/overrides/"):
+		if a := weir.Want(t, 200, "GET", "/api/v1/overrides", w.ManagementKey, nil); a.JSON("data.0.id") != nil {
+			return a.Text("data.0.id")
+		}
 		return weir.Want(t, 201, "POST", "/api/v1/overrides", w.ManagementKey, fill(`{"customer": "{customer}", "limit": {"dimension": "units", "window": "minute", "amount": 8}, "reason": "r"}`, w)).Text("id")
 	case strings.HasPrefix(path, "/api/v1/provider-keys/"):
 		return w.ProviderKey

@@ -17,7 +17,7 @@ type Page struct{ Shape, Path string }
 // Inside is the shape of every page behind sign-in. A page that is not listed
 // fails the test that walks them, so that a new one is placed on purpose.
 var Inside = []string{
-	"/", "/customers", "/customers/:id", "/customers/:id/edit", "/customers/:id/erase", "/customers/:id/suspend", "/customers/new", "/exports",
+	"/", "/customers", "/customers/:id", "/customers/:id/cancel", "/customers/:id/change", "/customers/:id/edit", "/customers/:id/end", "/customers/:id/erase", "/customers/:id/overrides/new", "/customers/:id/suspend", "/customers/new", "/exports",
 	"/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/docs/webhooks",
 	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/models", "/models/aliases/:id", "/models/aliases/:id/remove", "/models/aliases/new", "/models/way",
