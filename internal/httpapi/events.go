@@ -26,6 +26,7 @@ type eventBody struct {
 	Outcome   string            `json:"outcome" required:"true" enum:"ok,client_error,provider_error,provider_limited,aborted"`
 	Usage     usageBody         `json:"usage,omitempty" description:"Disjoint classes: input without cached and cache writes, output without reasoning"`
 	Units     int64             `json:"units,omitempty" minimum:"0"`
+	Paid      *money.Amount     `json:"provider_cost,omitempty" nullable:"false" description:"What the provider charged for it, for the margin; at most 12 decimals. Absent: not known"`
 	EndUser   string            `json:"end_user,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty" description:"At most 8"`
 }
@@ -108,6 +109,8 @@ type importDesk struct {
 func (d importDesk) event(b eventBody) (usage.Event, error) {
 	started, ended, wrong := d.times(b)
 	wrong = append(wrong, b.check()...)
+	cost, currency, bad := b.paid()
+	wrong = append(wrong, bad...)
 	if len(wrong) > 0 {
 		return usage.Event{}, fault.InvalidFields(wrong...)
 	}
@@ -115,6 +118,7 @@ func (d importDesk) event(b eventBody) (usage.Event, error) {
 		Version: 1, ID: usage.ImportID(d.tenant(), b.ID, started), RequestID: usage.ImportRequestID(d.tenant(), b.ID, started), Tenant: d.tenant(),
 		Kind: usage.KindImported, ModelAsked: b.Model, ModelServed: b.Model, EndUser: b.EndUser, Tags: b.Tags, StartedAt: started, EndedAt: ended,
 		Outcome: usage.Outcome(b.Outcome), Requests: 1, Tokens: b.Usage.tokens(), Units: b.Units, Currency: d.caller.Tenant.Currency,
+		Cost: cost, CostCurrency: currency,
 	}
 	e.LocalDay, _, _ = d.caller.Tenant.Zones.Day(started)
 	if err := d.whose(b, &e); err != nil {
@@ -219,6 +223,21 @@ func (b eventBody) check() (wrong []fault.Field) {
 		wrong = append(wrong, f)
 	}
 	return append(wrong, usage.CheckLabels(b.EndUser, b.Tags)...)
+}
+
+// paid reads what the provider charged; nil where it is not said.
+func (b eventBody) paid() (cost *money.Pico, currency string, wrong []fault.Field) {
+	if b.Paid == nil {
+		return nil, "", nil
+	}
+	p, err := money.ParsePico(b.Paid.Amount)
+	if err != nil {
+		wrong = append(wrong, fault.Field{Pointer: "/provider_cost/amount", Code: "bad_amount", Message: "This is not an amount such as \"0.004125\": digits, and at most 12 decimals."})
+	}
+	if !money.ValidCurrency(b.Paid.Currency) {
+		wrong = append(wrong, fault.Field{Pointer: "/provider_cost/currency", Code: "bad_currency", Message: "This is not a currency code such as USD."})
+	}
+	return &p, b.Paid.Currency, wrong
 }
 
 func (u usageBody) tokens() limits.Tokens {

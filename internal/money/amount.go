@@ -56,6 +56,18 @@ func ParseMinor(s, currency string) (int64, error) {
 	return strconv.ParseInt(whole+frac+strings.Repeat("0", d-len(frac)), 10, 64)
 }
 
+// ParsePico reads a non-negative decimal amount, exact to the pico-unit: at most
+// 12 digits before the point and 12 after it, no sign, no exponent.
+func ParsePico(s string) (Pico, error) {
+	whole, frac, point := strings.Cut(s, ".")
+	if whole == "" || len(whole) > 12 || len(frac) > 12 || point && frac == "" || !digitsOnly(whole) || !digitsOnly(frac) {
+		return Pico{}, fmt.Errorf("%q is not an amount with at most 12 decimals", s)
+	}
+	var p Pico
+	err := p.UnmarshalText([]byte(whole + frac + strings.Repeat("0", 12-len(frac))))
+	return p, err
+}
+
 // FormatMinor writes minor units of a currency as a decimal amount.
 func FormatMinor(n int64, currency string) string {
 	d := Decimals(currency)

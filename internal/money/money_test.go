@@ -84,3 +84,16 @@ func TestALineIsRoundedHalfAwayFromZeroToItsMinorUnit(t *testing.T) {
 		t.Error("a sum that fits nowhere was rounded")
 	}
 }
+
+func TestAnAmountIsReadToItsLastDecimalOrRefused(t *testing.T) {
+	for in, want := range map[string]string{"0": "0", "12.5": "12500000000000", "0.000000000001": "1", "999999999999.999999999999": "999999999999999999999999", "00.10": "100000000000"} {
+		if p, err := ParsePico(in); err != nil || p.String() != want {
+			t.Errorf("%q is %s, %v", in, p, err)
+		}
+	}
+	for _, bad := range []string{"", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", "0x1", "NaN", " 1", "1 ", "1.0000000000001", "1000000000000", "1.2.3", "٣"} {
+		if p, err := ParsePico(bad); err == nil {
+			t.Errorf("%q is %s", bad, p)
+		}
+	}
+}

@@ -108,11 +108,12 @@ func (i *Importer) Import(ctx context.Context, tenant uuid.UUID, events []Event)
 	return out, nil
 }
 
-// sameCall tells whether two events say the same of a call, prices aside: those
-// follow from it.
+// sameCall tells whether two events say the same of a call. What the customer pays
+// follows from it; what the provider charged is stated.
 func (e Event) sameCall(o Event) bool {
 	return e.Customer == o.Customer && e.Key == o.Key && e.ModelAsked == o.ModelAsked && e.StartedAt.Equal(o.StartedAt) && e.EndedAt.Equal(o.EndedAt) &&
-		e.Outcome == o.Outcome && e.Tokens == o.Tokens && e.Units == o.Units && e.EndUser == o.EndUser && maps.Equal(e.Tags, o.Tags)
+		e.Outcome == o.Outcome && e.Tokens == o.Tokens && e.Units == o.Units && e.EndUser == o.EndUser && maps.Equal(e.Tags, o.Tags) &&
+		e.CostCurrency == o.CostCurrency && (e.Cost == nil || o.Cost == nil || e.Cost.Sub(*o.Cost).IsZero())
 }
 
 // mostLately is how many events of a shard are remembered while they are on

@@ -193,6 +193,47 @@ func TestAnImportedCallIsCountedOnceAndRatedByThePlanOfItsTime(t *testing.T) {
 	weir.Want(t, 400, "POST", "/api/v1/events", w.ManagementKey, `{"events": []}`)
 }
 
+// TestAnImportedCallMayStateWhatItsProviderCharged, to the last decimal, and
+// whatever is not an amount is named.
+func TestAnImportedCallMayStateWhatItsProviderCharged(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
+	now := time.Now().UTC()
+	event := func(own, cost string) string {
+		return fmt.Sprintf(`{"id": %q, "customer": %q, "model": "own-model", "started_at": %q, "outcome": "ok", "usage": {"input_tokens": 10}%s}`, own, w.Customer, now.Format(time.RFC3339Nano), cost)
+	}
+	cost := func(amount, currency string) string {
+		return fmt.Sprintf(`, "provider_cost": {"amount": %q, "currency": %q}`, amount, currency)
+	}
+	send := func(events ...string) stack.Answer {
+		return weir.Want(t, 200, "POST", "/api/v1/events", w.ManagementKey, `{"events": [`+strings.Join(events, ",")+`]}`)
+	}
+	a := send(event("a", cost("0.000000000001", "USD")), event("b", cost("12.5", "USD")), event("c", cost("7", "CHF")), event("d", ""),
+		event("e", cost("-1", "USD")), event("f", cost("1e3", "usd")), event("g", cost("0.0000000000001", "USD")), event("h", `, "provider_cost": {}`), event("a", cost("0.02", "USD")), event("a", cost("0.000000000001", "USD")))
+	for i, want := range []string{"stored", "stored", "stored", "stored", "invalid", "invalid", "invalid", "invalid", "conflict", "duplicate"} {
+		if got := a.Text(fmt.Sprintf("results.%d.status", i)); got != want {
+			t.Errorf("event %d is %s, want %s: %s", i, got, want, a)
+		}
+	}
+	for at, want := range map[string]string{
+		"results.4.error.errors.0.pointer": "/events/4/provider_cost/amount", "results.5.error.errors.1.pointer": "/events/5/provider_cost/currency", "results.6.error.errors.0.code": "bad_amount",
+	} {
+		if got := a.Text(at); got != want {
+			t.Errorf("%s is %s", at, got)
+		}
+	}
+	stack.Eventually(t, patience, func() string {
+		u := weir.Want(t, 200, "GET", "/api/v1/usage?bucket=1d", w.ManagementKey, nil)
+		if u.JSON("totals.requests") != 4.0 || u.JSON("totals.unpriced_requests") != 1.0 || !strings.Contains(u.String(), "12.500000000001") || !strings.Contains(u.String(), "CHF") {
+			return u.String()
+		}
+		return ""
+	})
+	if again := send(event("a", cost("0.000000000001", "USD")), event("a", "")); again.Text("results.0.status") != "duplicate" || again.Text("results.1.status") != "conflict" {
+		t.Errorf("once it is in the books: %s", again)
+	}
+}
+
 func TestWhatIfTriesHistoryUnderAnotherPlan(t *testing.T) {
 	t.Parallel()
 	w := weir.Setup(t, stack.Options{Zone: stack.MiddayZone()})
