@@ -28,7 +28,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-tick.C:
 		}
 	}
