@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,9 @@ type pipelinePage struct {
 // letterPage is one dead letter.
 type letterPage struct {
 	workspace
+	form
 	Letter  usage.Letter
+	Read    bool // what came is shown
 	Payload string
 }
 
@@ -72,16 +75,32 @@ func (p *Pages) pipelinePage(c echo.Context, _ auth.Person, w workspace) error {
 // longestPayload is how much of a dead letter is shown.
 const longestPayload = 64 << 10
 
-func (p *Pages) letterPage(c echo.Context, _ auth.Person, w workspace) error {
+// letterPage shows a dead letter; what came, which is a tenant's, only to who says
+// why they read it (POST), and that is written into both audits first.
+func (p *Pages) letterPage(c echo.Context, who auth.Person, w workspace) error {
 	letter, err := uuid.Parse(c.Param("letter"))
 	if err != nil {
 		return echo.ErrNotFound
 	}
-	l, err := p.pipeline.Letter(c.Request().Context(), letter)
-	if err != nil {
+	ctx, status := c.Request().Context(), http.StatusOK
+	v := letterPage{workspace: w, form: form{Values: url.Values{}}}
+	if c.Request().Method == http.MethodPost {
+		if v.form, err = typed(c); err != nil {
+			return err
+		}
+		v.Letter, err = p.pipeline.Read(asPerson(c, who), w.Tenant.ID, letter, v.Get("reason"), tenants.Audit, tenants.AuditOperator)
+		if err == nil {
+			v.Read, v.Payload = true, shown(v.Letter.Payload)
+			return show(c, http.StatusOK, letterView(v))
+		}
+		if status, err = v.refuse(err); err != nil {
+			return err
+		}
+	}
+	if v.Letter, err = p.pipeline.Letter(ctx, letter); err != nil {
 		return err
 	}
-	return show(c, http.StatusOK, letterView(letterPage{w, l, shown(l.Payload)}))
+	return show(c, status, letterView(v))
 }
 
 // shown is a payload as text, of a bounded length.
@@ -172,6 +191,33 @@ func (v pipelinePage) lag(i usage.InstanceState) string {
 	}
 	return ui.Span(v.State.AsOf.Sub(*i.FreshAt).Round(time.Second))
 }
+
+// running is how many instances say that they run.
+func (v pipelinePage) running() (n int64) {
+	for _, i := range v.State.Instances {
+		if i.Live(v.State.AsOf) {
+			n++
+		}
+	}
+	return n
+}
+
+// adoption says who brings an instance's spool into the books.
+func (v pipelinePage) adoption(i usage.InstanceState) string {
+	if i.AdoptedBy == nil || i.AdoptedAt == nil {
+		return ""
+	}
+	by := i.AdoptedBy.String()
+	for _, x := range v.State.Instances {
+		if x.ID == *i.AdoptedBy {
+			by = x.Host + ", " + by
+		}
+	}
+	return "adopted by " + by + " " + ui.Instant(i.AdoptedAt.In(v.Now.Location()), v.Now)
+}
+
+// committed is how many numbers of an instance are in the books.
+func committed(i usage.InstanceState) int64 { return max(given(i)-i.Missing, 0) }
 
 // given are the numbers of an instance, of all its shards.
 func given(i usage.InstanceState) (n int64) {

@@ -27,6 +27,7 @@ func (p *Pages) mountReading(e *echo.Echo) {
 	p.get(e, "/search", p.page("", p.search))
 	p.get(e, "/pipeline", p.operators(p.pipelinePage))
 	p.get(e, "/pipeline/letters/:letter", p.operators(p.letterPage))
+	p.post(e, "/pipeline/letters/:letter", p.operators(p.letterPage))
 	p.post(e, "/pipeline/retire", p.operators(p.retireInstance))
 	p.post(e, "/pipeline/replay", p.operators(p.replayLetter))
 }

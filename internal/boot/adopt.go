@@ -110,7 +110,7 @@ func (a *API) liveAs(ctx context.Context, spool *usage.Spool, rec usage.Recovery
 	if err := meter.Restore(ctx, alive); err != nil {
 		return err
 	}
-	publisher := usage.NewPublisher(spool, a.queue, a.db, a.eventKeys, usage.PublisherOptions{Log: a.log})
+	publisher := usage.NewPublisher(spool, a.queue, a.db, a.eventKeys, usage.PublisherOptions{For: a.spool.Instance(), Log: a.log})
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	group, running := errgroup.WithContext(running)

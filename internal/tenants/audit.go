@@ -44,6 +44,14 @@ func Audit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object stri
 	return err
 }
 
+// AuditOperator is Audit of what the operator of the installation looked at, in the
+// tenant whose it is. Who of theirs it was has an id here; from where, and by which
+// credential, stays in the operator's own audit.
+func AuditOperator(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action, object string, difference any) error {
+	a := ActorOf(ctx)
+	return Audit(WithActor(ctx, Actor{Kind: "operator", ID: a.ID, RequestID: a.RequestID}), tx, tenant, action, object, difference)
+}
+
 func chainEnd(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (position int64, prev []byte, err error) {
 	err = tx.QueryRow(ctx, `
 		select position, hash from audit_entries

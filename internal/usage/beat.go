@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -56,15 +57,23 @@ func (p *Publisher) beat(ctx context.Context, stopped bool) error {
 	given := p.spool.progress().given
 	return p.db.Tx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
-			insert into instances (instance_id, host, started_at, seen_at, numbers, oldest_open, fresh_at, stopped_at)
-			values ($1, $2, $3, now(), $4, $5, $6, case when $7 then now() end)
+			insert into instances (instance_id, host, started_at, seen_at, numbers, oldest_open, fresh_at, stopped_at, adopted_by, adopted_at)
+			values ($1, $2, $3, now(), $4, $5, $6, case when $7 then now() end, $8, case when $8::uuid is not null then now() end)
 			on conflict (instance_id) do update
 			set host = excluded.host, started_at = excluded.started_at, seen_at = excluded.seen_at, numbers = excluded.numbers,
 			    oldest_open = excluded.oldest_open, fresh_at = coalesce(excluded.fresh_at, instances.fresh_at), stopped_at = excluded.stopped_at,
+			    adopted_by = excluded.adopted_by, adopted_at = case when instances.adopted_by = excluded.adopted_by then instances.adopted_at else excluded.adopted_at end,
 			    retired_at = null`, // what lives is waited for, whatever was said of it
-			p.spool.instance, p.spool.o.Host, p.spool.started, given[:], orNull(p.spool.oldestOpen()), orNull(p.fresh.until()), stopped)
+			p.spool.instance, p.spool.o.Host, p.spool.started, given[:], orNull(p.spool.oldestOpen()), orNull(p.fresh.until()), stopped, adopter(p.o.For))
 		return err
 	})
+}
+
+func adopter(u uuid.UUID) *uuid.UUID {
+	if u == uuid.Nil {
+		return nil
+	}
+	return &u
 }
 
 func orNull(t time.Time) *time.Time {

@@ -76,8 +76,9 @@ func (w *Worker) write(ctx context.Context, b batch, store storing) error {
 		queueLessons(&rest, learned)
 		queueLetters(&rest, letters)
 		queueReplayed(&rest, b.replays)
+		again := b.again(fresh, letters)
 		for _, r := range b.runs() {
-			queueMark(&rest, r)
+			queueMark(&rest, r, again)
 		}
 		if rest.Len() > 0 {
 			if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
@@ -167,15 +168,49 @@ func queueLetters(rest *pgx.Batch, letters []letter) {
 	}
 }
 
-// queueMark notes the numbers as committed, whatever became of the events.
-func queueMark(rest *pgx.Batch, b batch) {
+// origin is where the numbers of events are counted.
+type origin struct {
+	instance uuid.UUID
+	shard    int
+}
+
+// again counts, by origin, the events of the batch that were stored before: those
+// that are neither new nor dead letters.
+func (b batch) again(fresh []*Event, letters []letter) map[origin]int64 {
+	if b.replays != uuid.Nil {
+		return nil
+	}
+	n := map[origin]int64{}
+	for _, r := range b.runs() {
+		if r.first > 0 && !slices.ContainsFunc(r.letters, func(l letter) bool { return l.reason == badRun }) {
+			n[origin{r.instance, r.shard}] += r.last - r.first + 1
+		}
+	}
+	for _, e := range fresh {
+		n[origin{e.Instance, e.Shard}]--
+	}
+	for _, l := range letters {
+		if l.number > 0 && l.reason != badRun {
+			n[origin{l.instance, l.shard}]--
+		}
+	}
+	return n
+}
+
+// queueMark notes the numbers as committed, whatever became of the events, and
+// counts what came again: of its origin's first run all of it.
+func queueMark(rest *pgx.Batch, b batch, again map[origin]int64) {
 	if b.first == 0 {
 		return
 	}
+	at := origin{b.instance, b.shard}
 	rest.Queue(`
-		insert into usage_marks (instance_id, shard, committed)
-		values ($1, $2, int8multirange(int8range($3, $4, '[]')))
+		insert into usage_marks (instance_id, shard, committed, events_again)
+		values ($1, $2, int8multirange(int8range($3, $4, '[]')), $5)
 		on conflict (instance_id, shard) do update
-		set committed = usage_marks.committed + excluded.committed, updated_at = now()`,
-		b.instance, b.shard, b.first, b.last)
+		set committed = usage_marks.committed + excluded.committed, updated_at = now(),
+		    events_again = usage_marks.events_again + excluded.events_again,
+		    messages_again = usage_marks.messages_again + case when $6 and usage_marks.committed @> excluded.committed then 1 else 0 end`,
+		b.instance, b.shard, b.first, b.last, max(again[at], 0), b.replays == uuid.Nil)
+	delete(again, at)
 }

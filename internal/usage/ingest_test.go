@@ -133,6 +133,37 @@ func TestBatchCountsEachEventOnceWhateverItRepeats(t *testing.T) {
 	}
 }
 
+// TestWhatCameAgainIsCountedWhereItIsCommitted: per instance and shard, across
+// messages that one transaction commits, and neither what is new nor what is dead.
+func TestWhatCameAgainIsCountedWhereItIsCommitted(t *testing.T) {
+	t.Parallel()
+	b, s, tenant := newBooks(t), newSource(), id.New()
+	one, two, other := call(tenant, time.Now()), call(tenant, time.Now()), call(tenant, time.Now())
+	m := s.run(t, one, two)
+	want := func(messages, events int64) {
+		t.Helper()
+		state, err := NewPipeline(b.App).State(t.Context())
+		must(t, err)
+		if state.Again != (Again{messages, events}) {
+			t.Errorf("again: %+v, not %d messages and %d events", state.Again, messages, events)
+		}
+	}
+	b.ingest(m)
+	want(0, 0)
+	b.ingest(m)
+	want(1, 2)
+	b.ingest(s.run(t, two, other)) // under another number
+	want(1, 3)
+	changed := other
+	changed.EndUser = "another body"
+	b.ingest(s.run(t, changed))
+	b.ingest(s.raw(ShardOf(tenant), "{}"))
+	want(1, 3)
+	last := call(tenant, time.Now())
+	must(t, b.w.ingest(t.Context(), s.run(t, last, last), s.run(t, last), m))
+	want(2, 7)
+}
+
 func TestAnotherBodyUnderATakenIDIsAConflictAndMovesOn(t *testing.T) {
 	t.Parallel()
 	b, s, tenant := newBooks(t), newSource(), id.New()

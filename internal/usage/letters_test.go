@@ -45,7 +45,7 @@ func TestAReplayedLetterIsCountedOnce(t *testing.T) {
 	if err := p.AskReplay(t.Context(), operator, list[0].ID, n.audit); !fault.Is(err, fault.Conflict) {
 		t.Errorf("asked twice: %v", err)
 	}
-	asked, err := p.Letter(t.Context(), list[0].ID)
+	asked, err := p.letter(t.Context(), list[0].ID)
 	must(t, err)
 	var both sync.WaitGroup
 	for range 4 {

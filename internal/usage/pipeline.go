@@ -26,6 +26,15 @@ type PipelineState struct {
 	Lag       time.Duration   // since the oldest instant at which something that still runs was complete; 0: it is
 	Letters   map[string]int  // dead letters that stand, by reason
 	Conflicts int             // of them
+	Counted   int             // dead letters that were counted since
+	Again     Again           // of all instances ever
+	Committed int64           // numbers of all instances ever
+}
+
+// Again is what came to the workers once more, and was dropped.
+type Again struct {
+	Messages int64 // whose numbers were all committed before
+	Events   int64 // that were stored before
 }
 
 // InstanceState is one process that ends calls, or did.
@@ -38,6 +47,9 @@ type InstanceState struct {
 	StoppedAt, Retired *time.Time
 	Shards             []ShardState // that have numbers
 	Missing            int64
+	AdoptedBy          *uuid.UUID // who brings its spool into the books since AdoptedAt
+	AdoptedAt          *time.Time
+	Again              Again
 }
 
 // ShardState is how far the events of one instance and shard are in the books.
@@ -71,6 +83,12 @@ func (p *Pipeline) State(ctx context.Context) (s PipelineState, err error) {
 		if s.Instances, err = readInstances(ctx, tx); err != nil {
 			return err
 		}
+		if err := tx.QueryRow(ctx, `
+			select coalesce(sum(messages_again), 0)::bigint, coalesce(sum(events_again), 0)::bigint,
+			       coalesce(sum((select sum(upper(r) - lower(r)) from unnest(committed) r)), 0)::bigint
+			from usage_marks`).Scan(&s.Again.Messages, &s.Again.Events, &s.Committed); err != nil {
+			return err
+		}
 		return s.readLetters(ctx, tx)
 	})
 	for _, i := range s.Instances {
@@ -87,7 +105,9 @@ func (p *Pipeline) State(ctx context.Context) (s PipelineState, err error) {
 
 func readInstances(ctx context.Context, tx pgx.Tx) ([]InstanceState, error) {
 	rows, err := tx.Query(ctx, `
-		select instance_id, host, started_at, seen_at, oldest_open, fresh_at, stopped_at, retired_at, numbers
+		select instance_id, host, started_at, seen_at, oldest_open, fresh_at, stopped_at, retired_at, numbers, adopted_by, adopted_at,
+		       (select coalesce(sum(m.messages_again), 0)::bigint from usage_marks m where m.instance_id = instances.instance_id),
+		       (select coalesce(sum(m.events_again), 0)::bigint from usage_marks m where m.instance_id = instances.instance_id)
 		from instances
 		order by stopped_at is not null or retired_at is not null, seen_at desc
 		limit $1`, mostInstances)
@@ -97,7 +117,7 @@ func readInstances(ctx context.Context, tx pgx.Tx) ([]InstanceState, error) {
 	var list []InstanceState
 	var i InstanceState
 	var numbers []int64
-	_, err = pgx.ForEachRow(rows, []any{&i.ID, &i.Host, &i.StartedAt, &i.SeenAt, &i.OldestOpen, &i.FreshAt, &i.StoppedAt, &i.Retired, &numbers}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&i.ID, &i.Host, &i.StartedAt, &i.SeenAt, &i.OldestOpen, &i.FreshAt, &i.StoppedAt, &i.Retired, &numbers, &i.AdoptedBy, &i.AdoptedAt, &i.Again.Messages, &i.Again.Events}, func() error {
 		i.Shards = nil
 		for shard, given := range numbers {
 			i.Shards = append(i.Shards, ShardState{Shard: shard, Given: given, Missing: given})
@@ -150,6 +170,9 @@ func readMarks(ctx context.Context, tx pgx.Tx, list []InstanceState) error {
 }
 
 func (s *PipelineState) readLetters(ctx context.Context, tx pgx.Tx) error {
+	if err := tx.QueryRow(ctx, `select count(*) from dead_letters where replayed_at is not null`).Scan(&s.Counted); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, `select reason, count(*)::int from dead_letters where replayed_at is null group by reason`)
 	if err != nil {
 		return err

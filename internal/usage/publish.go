@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"weir/internal/postgres"
 	"weir/internal/queue"
 )
@@ -40,6 +42,7 @@ type PublisherOptions struct {
 	ResendAfter time.Duration // how long nothing may move before events are sent again; 30 s
 	BeatEvery   time.Duration // how often the instance says that it lives; 5 s
 	Peers       func(n int)   // told how many other instances live, whenever that changes; may be nil
+	For         uuid.UUID     // the instance that has adopted the spool; uuid.Nil: it is its own
 	Log         *slog.Logger
 }
 
