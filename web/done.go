@@ -42,6 +42,8 @@ var dones = map[string]string{
 	"quote-discarded":     "The draft is gone. What was sent stays as it is.",
 	"plan-saved":          "The draft is kept. It changes nobody until it is published.",
 	"plan-published":      "The version is published. Who is on an earlier one stays there.",
+	"plan-retired":        "The plan is retired. Who is on it stays; nobody is put on it any more.",
+	"many-moved":          "They are moved, all of them. What is used stays used.",
 	"customer-once":       "This customer was made already: the form came a second time.",
 	"customer-added":      "The customer is made. It needs a plan and a key before its first call.",
 	"customer-subscribed": "The customer is made, and on the plan from now on. It needs a key before its first call.",

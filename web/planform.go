@@ -13,8 +13,10 @@ import (
 
 // priceRow is a line of a price list as a row of a form.
 type priceRow struct {
-	Models, Class, Price ui.Input
-	Error                string
+	Models, Class, Price             ui.Input
+	Scheme, Included, Package, Tiers ui.Input
+	Finer                            bool // any of these is set, or not right
+	Error                            string
 }
 
 var classOptions = []ui.Option{
@@ -49,6 +51,12 @@ func (f form) priceRows(least int) (out []priceRow) {
 		r.Models.Class, r.Models.Placeholder = "mono", "every model"
 		r.Class.Options = ui.Choose(r.Class.Value, append([]ui.Option{}, classOptions...)...)
 		r.Price.Class, r.Price.InputMode, r.Price.Placeholder = "num", "decimal", "none"
+		r.Scheme, r.Included, r.Package, r.Tiers = in("scheme", "scheme"), in("included", "included units"), in("package_size", "units of a package"), in("tiers", "tiers")
+		r.Scheme.Options = ui.Choose(r.Scheme.Value, append([]ui.Option{}, schemeOptions...)...)
+		r.Tiers.Placeholder = "1,000,000: 2.00; then: 1.50"
+		for _, x := range []ui.Input{r.Scheme, r.Included, r.Package, r.Tiers} {
+			r.Finer = r.Finer || x.Value != "" && x.Value != "per_unit" || x.Error != ""
+		}
 		out = append(out, r)
 	}
 	return out
@@ -58,6 +66,13 @@ func (f form) priceRows(least int) (out []priceRow) {
 func (f form) putPrice(i int, x billing.Price) {
 	f.Set(row("prices", i, "class"), string(x.Class))
 	f.Set(row("prices", i, "price"), micros(x.MicrosPerMillion))
+	f.Set(row("prices", i, "scheme"), string(x.Scheme))
+	f.Set(row("prices", i, "tiers"), tierText(x.Tiers))
+	for member, n := range map[string]int64{"included": x.Included, "package_size": x.Package} {
+		if n > 0 {
+			f.Set(row("prices", i, member), ui.Count(n))
+		}
+	}
 	if f.Set(row("prices", i, "models"), x.Models); x.Models == "*" {
 		f.Set(row("prices", i, "models"), "")
 	}
@@ -67,14 +82,23 @@ func (f form) putPrice(i int, x billing.Price) {
 func (f *form) prices() (list []billing.Price, from []int) {
 	for i := range f.rows("prices", "price") {
 		typed := strings.TrimSpace(f.Get(row("prices", i, "price")))
-		if typed == "" {
+		tiers := f.Get(row("prices", i, "tiers"))
+		if typed == "" && strings.TrimSpace(tiers) == "" {
 			continue
 		}
 		x := billing.Price{Models: strings.TrimSpace(f.Get(row("prices", i, "models"))), Class: usage.Class(f.Get(row("prices", i, "class")))}
 		if x.Models == "" {
 			x.Models = "*"
 		}
+		x.Scheme = billing.Scheme(f.Get(row("prices", i, "scheme")))
+		x.Included, x.Package = f.units(row("prices", i, "included")), f.units(row("prices", i, "package_size"))
 		var err error
+		if x.Tiers, err = parseTiers(tiers); err != nil {
+			f.wrong(row("prices", i, "tiers"), "Write tiers as 1,000,000: 2.00; then: 1.50 – up to how many units, and the price for a million of them.")
+		}
+		if typed == "" {
+			typed = "0"
+		}
 		if x.MicrosPerMillion, err = parseMicros(typed); err != nil {
 			f.wrong(row("prices", i, "price"), "This is not a price such as 2.50, with at most six decimals.")
 		}
@@ -108,6 +132,10 @@ func (f *form) version(currency string) (n billing.NewVersion, limitRows, priceR
 	n.Limits, limitRows = f.limits()
 	n.Prices, priceRows = f.prices()
 	n.CapOutput = f.Get("cap_output") == "true"
+	n.TrialDays = int(min(f.units("trial_days"), 1000))
+	if least := separators.Replace(f.Get("minimum.amount")); least != "" {
+		n.Minimum = &sums.Amount{Amount: least, Currency: currency}
+	}
 	if fee := separators.Replace(f.Get("base_fee.amount")); fee != "" {
 		n.BaseFee = &sums.Amount{Amount: fee, Currency: currency}
 	}
@@ -124,6 +152,12 @@ func (f form) putVersion(v billing.Version) {
 	}
 	if v.CapOutput {
 		f.Set("cap_output", "true")
+	}
+	if v.TrialDays > 0 {
+		f.Set("trial_days", ui.Count(int64(v.TrialDays)))
+	}
+	if v.Minimum > 0 {
+		f.Set("minimum.amount", sums.FormatMinor(v.Minimum, v.Currency))
 	}
 	if v.BaseFee > 0 {
 		f.Set("base_fee.amount", sums.FormatMinor(v.BaseFee, v.Currency))

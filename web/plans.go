@@ -77,6 +77,9 @@ type planPage struct {
 	Current  versionView  // the published one, or the first draft
 	Draft    *versionView // a newer version that is not published yet
 	Versions []versionView
+	On       []standeeRow
+	MoreOn   bool
+	Older    int64 // customers on another version than the published one
 }
 
 // versionView is a version as people read it.
@@ -87,6 +90,8 @@ type versionView struct {
 	Fine      []string
 	Prices    priceList
 	Fee       string
+	Minimum   string // "" none
+	Trial     int
 	Customers int64
 	Published time.Time
 }
@@ -132,6 +137,16 @@ func (p *Pages) plan(c echo.Context, who auth.Person, w workspace) error {
 		}
 		view.Versions = append(view.Versions, said)
 	}
+	if w.May(seeCustomers) {
+		if view.On, view.MoreOn, err = p.standees(c, who, plan); err != nil {
+			return err
+		}
+	}
+	for _, v := range view.Versions {
+		if v.Number != view.Current.Number {
+			view.Older += v.Customers
+		}
+	}
 	return show(c, http.StatusOK, planView(view))
 }
 
@@ -144,6 +159,9 @@ func versionOf(v billing.Version, on map[uuid.UUID]int64, w workspace) versionVi
 		return out
 	}
 	out.Prices = pricesOf(v.Prices)
+	if out.Trial = v.TrialDays; v.Minimum > 0 {
+		out.Minimum = signedAmount(v.Minimum, v.Currency)
+	}
 	return out
 }
 
@@ -159,7 +177,7 @@ func pricesOf(list []billing.Price) (out priceList) {
 		if i < 0 {
 			i, out.Rows = len(out.Rows), append(out.Rows, priceLine{modelsWords(x.Models), make([]string, len(classes))})
 		}
-		out.Rows[i].Prices[slices.Index(classes, x.Class)] = micros(x.MicrosPerMillion)
+		out.Rows[i].Prices[slices.Index(classes, x.Class)] = lineWords(x)
 	}
 	return out
 }

@@ -22,7 +22,7 @@ var Inside = []string{
 	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/models", "/models/aliases/:id", "/models/aliases/:id/remove", "/models/aliases/new", "/models/way",
 	"/playground",
-	"/plans", "/plans/:id", "/plans/:id/edit", "/plans/new",
+	"/plans", "/plans/:id", "/plans/:id/compare", "/plans/:id/edit", "/plans/:id/move", "/plans/:id/retire", "/plans/new",
 	"/providers", "/providers/:id", "/providers/:id/clear", "/providers/:id/edit", "/providers/:id/remove", "/providers/:id/rotate", "/providers/:id/switch", "/providers/new", "/providers/pools/:id", "/providers/pools/:id/remove", "/providers/pools/new",
 	"/quotes", "/quotes/:id", "/quotes/:id/edit", "/quotes/new",
 	"/reconcile", "/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage", "/usage/what-if",
