@@ -21,6 +21,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/billing"
 	"weir/internal/branding"
+	"weir/internal/capacity"
 	"weir/internal/catalogue"
 	"weir/internal/exports"
 	"weir/internal/httpapi"
@@ -31,6 +32,7 @@ import (
 	"weir/internal/outbound"
 	"weir/internal/portal"
 	"weir/internal/postgres/postgrestest"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -89,7 +91,9 @@ func newSite(t *testing.T, publicURL string) site {
 	must(t, err)
 	teller := notify.New(db.App, s, guard, c.now)
 	door := portal.New(db.App, s, teller, outbox, publicURL, log, c.now)
+	load := capacity.New(s, plans, c.now)
 	pages, err := New(Deps{
+		Capacity: load, Quotes: quotes.New(db.App, s, plans, teller, door, load, publicURL, c.now),
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
 		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
