@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/exports"
+	"weir/internal/fault"
 	"weir/internal/id"
 	"weir/internal/usage"
 	"weir/web/ui"
@@ -78,6 +80,9 @@ func exportRowOf(e exports.Export, w workspace) exportRow {
 	zone := w.Now.Location()
 	row := exportRow{Export: e, Ref: id.Export.Format(e.ID), Sum: hex.EncodeToString(e.SHA256), Made: e.CreatedAt.In(zone), Until: e.ExpiresAt.In(zone)}
 	row.Name = "Requests"
+	if e.Kind == exports.Audit {
+		row.Name = "Audit"
+	}
 	if e.Kind == exports.Usage {
 		row.Name = "Usage " + bucketName(e.Bucket) + groupWords(e.GroupBy)
 	}
@@ -113,7 +118,7 @@ func groupWords(by usage.GroupBy) string {
 
 // sightOf is what a role sees of the books.
 func sightOf(w workspace) exports.Sight {
-	return exports.Sight{Charges: w.May(seeMoney), Costs: w.May(seeMoney), Customers: w.May(seeCustomers), Keys: w.May(seeCustomerKeys), ProviderKeys: w.May(seeProviderKeys)}
+	return exports.Sight{Charges: w.May(seeMoney), Costs: w.May(seeMoney), Customers: w.May(seeCustomers), Keys: w.May(seeCustomerKeys), ProviderKeys: w.May(seeProviderKeys), Audit: w.May(seeAudit)}
 }
 
 // makeExport answers POST /exports: a file of what the page of usage or requests
@@ -132,6 +137,9 @@ func (p *Pages) makeExport(c echo.Context, who auth.Person, w workspace) error {
 	if a.Kind == exports.Requests {
 		s.From, s.To = w.Now.Add(-logReach), w.Now
 	}
+	if a.Kind == exports.Audit {
+		return p.makeAudit(c, who, a, w.Now, f.Get("days"))
+	}
 	a.From, a.To, a.Bucket, a.GroupBy = s.From, s.To, s.Bucket, grouping(q.Get("by"), w)
 	narrowed, err := p.readFilters(c.Request().Context(), w, q, s)
 	if err != nil {
@@ -145,6 +153,19 @@ func (p *Pages) makeExport(c echo.Context, who auth.Person, w workspace) error {
 		return err
 	}
 	return done(c, "/exports", "export-asked")
+}
+
+// auditDays are how far back a file of the audit may reach.
+var auditDays = []string{"7", "30", "90", "365"}
+
+func (p *Pages) makeAudit(c echo.Context, who auth.Person, a exports.Asked, now time.Time, days string) error {
+	n, err := strconv.Atoi(days)
+	if err != nil || !slices.Contains(auditDays, days) {
+		return fault.New(fault.Invalid, "form_unreadable", "Choose how far back the file goes.")
+	}
+	a.From, a.To = now.AddDate(0, 0, -n), now
+	_, err = p.exports.Create(asPerson(c, who), who.Tenant, a)
+	return orDone(c, err, "/exports", "export-asked")
 }
 
 // exportContent answers GET /exports/{id}/content with the file.

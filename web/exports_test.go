@@ -76,3 +76,27 @@ func TestEverythingThatAPageShowsAPartOfIsMadeAsAFile(t *testing.T) {
 	}
 	s.get("/exports", other).has(t, "No file was asked for yet.")
 }
+
+func TestTheAuditIsExportedFromItsPageByOwnersAndAdminsAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	_, session := s.as("owner")
+	s.get("/exports", session).has(t, "Export the audit", "the last 30 days")
+	form := url.Values{"kind": {"audit"}, "format": {"csv"}, "days": {"30"}}
+	if a := s.post("/exports", session, changed(form, "days", "x")); a.status != http.StatusBadRequest {
+		t.Errorf("no range: %d", a.status)
+	}
+	s.post("/exports", session, form).goesOn(t, "/exports?done=export-asked")
+	s.makeExports()
+	page := s.get("/exports", session)
+	page.has(t, "Audit", "ready")
+	link := contentLink.FindString(page.body)
+	s.super(`update members set role = 'billing'`)
+	s.get("/exports", session).hasNot(t, "Export the audit", link)
+	if a := s.post("/exports", session, form); a.status != http.StatusForbidden {
+		t.Errorf("billing asks for the audit: %d", a.status)
+	}
+	if a := s.get(link, session); a.status != http.StatusForbidden {
+		t.Errorf("billing downloads it: %d", a.status)
+	}
+}

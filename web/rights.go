@@ -17,6 +17,7 @@ const (
 	changeCustomers   right = "changing customers and their keys"
 	changePlans       right = "changing plans and subscriptions"
 	changeTenant      right = "the organisation's settings"
+	seeAudit          right = "the audit"
 	keepBooks         right = "erasing customers and summing days again"
 )
 
@@ -24,8 +25,8 @@ const (
 // plans, which every member does. Who sees keys of a kind may make and revoke
 // them; who sees provider keys, pools, aliases, webhooks and alerts may change them. Billing sees customers because it puts them on plans.
 var rights = map[string][]right{
-	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, changeTenant, keepBooks},
-	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, keepBooks},
+	"owner":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, changeTenant, seeAudit, keepBooks},
+	"admin":     {seeMoney, seeCustomerKeys, seeManagementKeys, seeProviderKeys, seeModels, seeWebhooks, seeAlerts, seeCustomers, changeCustomers, changePlans, seeAudit, keepBooks},
 	"developer": {seeCustomerKeys, seeModels, seeCustomers, changeCustomers},
 	"billing":   {seeMoney, seeAlerts, seeCustomers, changePlans},
 	"viewer":    {},

@@ -22,6 +22,7 @@ type Kind string
 const (
 	Usage    Kind = "usage"    // a report
 	Requests Kind = "requests" // the log, newest first
+	Audit    Kind = "audit"    // who did what, in order
 )
 
 // Format is the form of a file.
@@ -53,11 +54,13 @@ type Sight struct {
 	Customers    bool
 	Keys         bool
 	ProviderKeys bool
+	Audit        bool // only files of the audit hold any of it
 }
 
 // Within tells whether o sees everything that s does.
 func (s Sight) Within(o Sight) bool {
-	return (o.Charges || !s.Charges) && (o.Costs || !s.Costs) && (o.Customers || !s.Customers) && (o.Keys || !s.Keys) && (o.ProviderKeys || !s.ProviderKeys)
+	return (o.Charges || !s.Charges) && (o.Costs || !s.Costs) && (o.Customers || !s.Customers) && (o.Keys || !s.Keys) && (o.ProviderKeys || !s.ProviderKeys) &&
+		(o.Audit || !s.Audit)
 }
 
 // State is how far an export is.
@@ -105,7 +108,8 @@ func New(db *postgres.DB, t *tenants.Service, r *usage.Reports, now func() time.
 }
 
 // Create asks for a file. Invalid names what is wrong with it; Conflict
-// (too_many_exports) is that ten are waiting to be made.
+// (too_many_exports) is that ten are waiting to be made, Forbidden
+// (role_not_allowed) the audit for who does not see it.
 func (s *Service) Create(ctx context.Context, tenant uuid.UUID, a Asked) (e Export, err error) {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	if a.To.IsZero() || a.To.After(now) {
@@ -113,6 +117,14 @@ func (s *Service) Create(ctx context.Context, tenant uuid.UUID, a Asked) (e Expo
 	}
 	if wrong := a.check(); len(wrong) > 0 {
 		return e, fault.InvalidFields(wrong...)
+	}
+	if a.Kind == Audit && !a.Sight.Audit {
+		return e, fault.New(fault.Forbidden, "role_not_allowed", "The audit is for owners and admins.")
+	}
+	if a.Kind == Audit {
+		a.Sight = Sight{Audit: true}
+	} else {
+		a.Sight.Audit = false
 	}
 	asked, err := json.Marshal(a)
 	if err != nil {
@@ -140,14 +152,14 @@ func (s *Service) Create(ctx context.Context, tenant uuid.UUID, a Asked) (e Expo
 }
 
 func (a Asked) check() (wrong []fault.Field) {
-	if a.Kind != Usage && a.Kind != Requests {
-		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "Must be usage or requests."})
+	if a.Kind != Usage && a.Kind != Requests && a.Kind != Audit {
+		wrong = append(wrong, fault.Field{Pointer: "/kind", Code: "not_one_of", Message: "Must be usage, requests or audit."})
 	}
 	if a.Format != CSV && a.Format != JSON {
 		wrong = append(wrong, fault.Field{Pointer: "/format", Code: "not_one_of", Message: "Must be csv or json."})
 	}
 	q := usage.Query{From: a.From, To: a.To, Bucket: a.Bucket, GroupBy: a.GroupBy}
-	if a.Kind == Requests {
+	if a.Kind != Usage {
 		q.Bucket, q.GroupBy = usage.Day, usage.ByNothing
 	}
 	for _, f := range q.Check() {

@@ -31,7 +31,7 @@ import (
 	"weir/internal/usage"
 )
 
-var everything = Sight{true, true, true, true, true}
+var everything = Sight{true, true, true, true, true, true}
 
 // desk is a tenant with books, and a clock.
 type desk struct {
@@ -368,13 +368,72 @@ func TestAFileHoldsAndShowsNoMoreThanItsReaderMaySee(t *testing.T) {
 	if !strings.Contains(body, "4.56") || !strings.Contains(body, "'=cmd|") || strings.Contains(body, ",=cmd") || !strings.Contains(body, "'@sum") {
 		t.Errorf("the whole file: %s", body)
 	}
-	for i, narrow := range []Sight{{}, {Charges: true, Costs: true}, {true, false, true, true, true}} {
+	for i, narrow := range []Sight{{}, {Charges: true, Costs: true}, {true, false, true, true, true, true}} {
 		if _, err := d.service.Open(t.Context(), d.tenant, full.ID, narrow); !fault.Is(err, fault.Forbidden) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
 	if _, err := d.service.Open(t.Context(), id.New(), full.ID, everything); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another tenant: %v", err)
+	}
+}
+
+// TestTheAuditIsAFileInTheOrderOfItsChain: for who may see it alone, every entry
+// once, without formulas, and as files of other kinds.
+func TestTheAuditIsAFileInTheOrderOfItsChain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i := range 1100 { // more than a page
+		name := "c" + strconv.Itoa(i)
+		if i == 0 {
+			name = "=1+1"
+		}
+		if _, err := d.tenants.AddCustomer(t.Context(), d.tenant, tenants.NewCustomer{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, d.db.App.WithTenant(t.Context(), d.tenant, func(tx pgx.Tx) error {
+		return tenants.Audit(t.Context(), tx, d.tenant, "=cmd|calc", "@sum", nil)
+	}))
+	d.advance(time.Minute)
+	what := d.asked(Audit, CSV)
+	what.From = d.now().Add(-time.Hour)
+	blind := what
+	blind.Sight.Audit = false
+	if _, err := d.service.Create(t.Context(), d.tenant, blind); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("for who does not see it: %v", err)
+	}
+	e := d.ask(what)
+	calls := d.ask(d.asked(Requests, CSV))
+	d.make()
+	_, body := d.read(e)
+	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	must(t, err)
+	var entries int
+	must(t, d.db.App.WithTenant(t.Context(), d.tenant, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `select count(*) from audit_entries where tenant_id = $1 and action not like 'export%'`, d.tenant).Scan(&entries)
+	}))
+	data := rows[1 : len(rows)-1]
+	for i, r := range data {
+		if i > 0 && r[14] != data[i-1][13] {
+			t.Fatalf("row %d does not follow the one before", i)
+		}
+		for _, cell := range r {
+			if strings.HasPrefix(cell, "=") || strings.HasPrefix(cell, "@") {
+				t.Errorf("a formula: %q", cell)
+			}
+		}
+	}
+	if len(data) < entries || rows[len(rows)-1][0] != "checksum" || !strings.Contains(body, "'=cmd|calc") {
+		t.Errorf("%d rows of %d entries", len(data), entries)
+	}
+	narrow := everything
+	narrow.Audit = false
+	if _, err := d.service.Open(t.Context(), d.tenant, e.ID, narrow); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("downloaded by who does not see it: %v", err)
+	}
+	if _, err := d.service.Open(t.Context(), d.tenant, calls.ID, narrow); err != nil {
+		t.Errorf("a file of calls: %v", err)
 	}
 }
 

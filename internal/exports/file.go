@@ -51,9 +51,12 @@ func (f *file) write(ctx context.Context) (err error) {
 	}
 	f.names, f.before, f.all = map[uuid.UUID]tenants.Named{}, sha256.New(), sha256.New()
 	f.sheet = newSheet(f.what.Format, &f.buffer)
-	if f.what.Kind == Usage {
+	switch f.what.Kind {
+	case Usage:
 		err = f.writeUsage(ctx)
-	} else {
+	case Audit:
+		err = f.writeAudit(ctx)
+	default:
 		err = f.writeRequests(ctx)
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 type exportBody struct {
-	Kind    string        `json:"kind" required:"true" enum:"usage,requests" description:"requests needs the scope requests:read too"`
+	Kind    string        `json:"kind" required:"true" enum:"usage,requests,audit" description:"requests needs the scope requests:read too, audit audit:read"`
 	Format  string        `json:"format" required:"true" enum:"csv,json" description:"json is one object a line"`
 	From    string        `json:"from" required:"true" description:"RFC 3339, or a date in tz; inclusive" example:"2026-11-01"`
 	To      string        `json:"to,omitempty" description:"RFC 3339, or a date in tz; exclusive; absent: now"`
@@ -36,6 +36,10 @@ type exportFilters struct {
 	EndUser     string            `json:"end_user,omitempty"`
 	Tags        map[string]string `json:"tags,omitempty" description:"One tag at most"`
 	Test        string            `json:"test,omitempty" enum:"include,exclude,only"`
+}
+
+func (f exportFilters) none() bool {
+	return f.Customer+f.APIKey+f.ProviderKey+f.Model+f.Outcome+f.EndUser+f.Test == "" && len(f.Tags) == 0
 }
 
 type exportJSON struct {
@@ -77,13 +81,16 @@ func exportOf(e exports.Export) exportJSON {
 // sight is what a management key sees: what customers pay always, what the
 // providers charge with its scope.
 func (r *request) sight() exports.Sight {
-	return exports.Sight{Charges: true, Costs: r.caller.May(moneyScope), Customers: true, Keys: true, ProviderKeys: true}
+	return exports.Sight{Charges: true, Costs: r.caller.May(moneyScope), Customers: true, Keys: true, ProviderKeys: true, Audit: r.caller.May(auditScope)}
 }
 
 // mayRead holds the key's scopes against what an export is of.
 func (r *request) mayRead(k exports.Kind) error {
 	if k == exports.Requests && !r.caller.May("requests:read") {
 		return fault.New(fault.Forbidden, "wrong_scope", "This key lacks the scope requests:read.")
+	}
+	if k == exports.Audit && !r.caller.May(auditScope) {
+		return fault.New(fault.Forbidden, "wrong_scope", "This key lacks the scope audit:read.")
 	}
 	return nil
 }
@@ -96,6 +103,9 @@ func addExport(s *Server, r *request, _ none, b exportBody) (exportJSON, error) 
 		return exportJSON{}, err
 	}
 	f := b.Filters
+	if b.Kind == string(exports.Audit) && !f.none() {
+		return exportJSON{}, fault.InvalidFields(fault.Field{Pointer: "/filters", Code: "not_for_this_kind", Message: "Filters are of calls. An audit is exported whole."})
+	}
 	q, err := s.usageQuery(r, usageQuery{
 		From: b.From, To: b.To, Bucket: b.Bucket, GroupBy: b.GroupBy, TZ: b.TZ, Customer: f.Customer, APIKey: f.APIKey, ProviderKey: f.ProviderKey,
 		Model: f.Model, Outcome: f.Outcome, EndUser: f.EndUser, Tag: f.Tags, Test: f.Test,
@@ -155,7 +165,10 @@ func exportContent() endpoint {
 	}
 }
 
-const usageScope = "usage:read"
+const (
+	usageScope = "usage:read"
+	auditScope = "audit:read"
+)
 
 func (s *Server) sendExport(c echo.Context) error {
 	r, err := s.authenticated(c, usageScope)

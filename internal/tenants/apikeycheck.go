@@ -19,7 +19,7 @@ var Scopes = []string{
 	"pools:read", "pools:write", "model-aliases:read", "model-aliases:write", "models:read", "plans:read", "plans:write",
 	"customers:read", "customers:write", "subscriptions:read", "subscriptions:write", "overrides:read", "overrides:write",
 	"api-keys:read", "api-keys:write", "webhook-endpoints:read", "webhook-endpoints:write", "webhook-messages:read", "webhook-messages:write",
-	"alerts:read", "alerts:write", "catalogue:read", "catalogue:write", "usage:read", "requests:read", "money:read", "events:write", "decisions:write",
+	"alerts:read", "alerts:write", "catalogue:read", "catalogue:write", "usage:read", "requests:read", "money:read", "audit:read", "events:write", "decisions:write",
 }
 
 const (

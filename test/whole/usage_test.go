@@ -138,6 +138,11 @@ func TestAnExportIsMadeByTheWorkerAndHandedOutWhole(t *testing.T) {
 		}
 	}
 	narrow := weir.Want(t, 201, "POST", "/api/v1/api-keys", w.ManagementKey, `{"kind": "management", "name": "reader", "scopes": ["usage:read"]}`).Text("secret")
+	weir.Want(t, 403, "POST", "/api/v1/exports", narrow, fmt.Sprintf(`{"kind": "audit", "format": "csv", "from": %q}`, from))
+	weir.Want(t, 202, "POST", "/api/v1/exports", w.ManagementKey, fmt.Sprintf(`{"kind": "audit", "format": "json", "from": %q}`, from))
+	if a := weir.Want(t, 400, "POST", "/api/v1/exports", w.ManagementKey, fmt.Sprintf(`{"kind": "audit", "format": "json", "from": %q, "filters": {"model": "gpt-4o"}}`, from)); a.Text("errors.0.pointer") != "/filters" {
+		t.Errorf("a filter: %s", a)
+	}
 	weir.Want(t, 403, "POST", "/api/v1/exports", narrow, fmt.Sprintf(`{"kind": "requests", "format": "csv", "from": %q}`, from))
 	weir.Want(t, 403, "GET", "/api/v1/exports/"+made["usage"]+"/content", narrow, nil)
 	bad := weir.Want(t, 400, "POST", "/api/v1/exports", w.ManagementKey, `{"kind": "usage", "format": "csv", "from": "yesterday", "filters": {"outcome": "fine"}}`)
