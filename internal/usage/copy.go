@@ -48,9 +48,9 @@ func copyNew(ctx context.Context, tx pgx.Tx, b batch) (fresh []*Event, refused [
 	return fresh, nil, copyEvents(ctx, tx, b.items)
 }
 
-// allNew tells whether the events may be taken for new: none of the numbers is
-// committed, and no day is one of which events went or can go meanwhile. The
-// least days that are kept are thirty.
+// allNew tells whether the events may be taken for new, and stored as they are:
+// none of the numbers is committed, no day is one of which events went or can go
+// meanwhile (the least days that are kept are thirty), and no customer was erased.
 func allNew(ctx context.Context, tx pgx.Tx, b batch) (expected bool, err error) {
 	if len(b.items) == 0 || b.replays != uuid.Nil {
 		return false, nil
@@ -68,12 +68,25 @@ func allNew(ctx context.Context, tx pgx.Tx, b batch) (expected bool, err error) 
 	err = tx.QueryRow(ctx, `
 		select $1::date > current_date - 20 and $1 > (select gone_before from usage_retention)
 		   and not exists (select from usage_gone where gone_before >= $1)
+		   and not exists (select from usage_erasures where customer_id = any ($6::uuid[]))
 		   and not exists (
 		       select from unnest($2::uuid[], $3::integer[], $4::bigint[], $5::bigint[]) as r (instance_id, shard, first, last)
 		       join usage_marks m using (instance_id, shard)
 		       where m.committed && int8range(r.first, r.last, '[]'))`,
-		partition(b.items[0].event.ID), instances, shards, first, last).Scan(&expected)
+		partition(b.items[0].event.ID), instances, shards, first, last, customersOf(b.items)).Scan(&expected)
 	return expected, err
+}
+
+// customersOf are the customers of events, each once.
+func customersOf(items []*item) (customers [][16]byte) {
+	seen := make(map[uuid.UUID]bool)
+	for _, it := range items {
+		if c := it.event.Customer; !seen[c] {
+			seen[c] = true
+			customers = append(customers, c)
+		}
+	}
+	return customers
 }
 
 func copyInto(d time.Time) string {

@@ -10,12 +10,11 @@ import (
 )
 
 // lateAfterErasure is how long calls of an erased customer are looked for that
-// were still on their way.
-const lateAfterErasure = 3 * day
+// a worker was just storing. What comes later is stored without names.
+const lateAfterErasure = time.Hour
 
 // Erase has the worker take end users and tags out of every call of a customer,
-// within minutes, and out of those that are still on their way. Every figure
-// stays. It takes part in the transaction of whoever erases the customer.
+// within minutes; what is stored of it from now on has none. Every figure stays. It takes part in the transaction of whoever erases the customer.
 func Erase(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
 	_, err := tx.Exec(ctx, `
 		insert into usage_erasures (tenant_id, customer_id) values ($1, $2)
@@ -31,13 +30,10 @@ func (k *Keeper) EraseAsked(ctx context.Context) error {
 	now := k.now()
 	var due []erasure
 	err := k.db.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from usage_erasures where asked_at < $1 and looked_at > asked_at + $2`, now.Add(-lateAfterErasure-day), lateAfterErasure); err != nil {
-			return err
-		}
 		rows, err := tx.Query(ctx, `
 			select tenant_id, customer_id from usage_erasures
-			where looked_at is null or looked_at < $1
-			order by asked_at limit 20`, now.Add(-10*time.Minute))
+			where looked_at is null or looked_at < $1 and looked_at < asked_at + $2
+			order by asked_at limit 20`, now.Add(-10*time.Minute), lateAfterErasure)
 		if err != nil {
 			return err
 		}

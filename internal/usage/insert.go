@@ -87,7 +87,7 @@ func cost(e *Event) pgtype.Numeric {
 
 // insertEvents stores the events whose id is new, and says which those are. None
 // is stored of a day whose events are gone, or go while this runs: it may have
-// been counted then.
+// been counted then. Those of erased customers name nobody.
 func insertEvents(ctx context.Context, tx pgx.Tx, items []*item) (map[uuid.UUID]bool, error) {
 	stored := make(map[uuid.UUID]bool, len(items))
 	if len(items) == 0 {
@@ -121,7 +121,7 @@ const insertSQL = `
 	select
 		tenant_id, day_utc, event_id, request_id, nullif(customer_id, nil), nullif(subscription_id, nil), nullif(plan_version_id, nil),
 		nullif(api_key_id, nil), nullif(counter_id, nil), nullif(provider_key_id, nil),
-		nullif(end_user, ''), nullif(tags, '')::jsonb, model_asked, model_served, kind, started_at, ended_at, local_day, outcome,
+		case when erased then null else nullif(end_user, '') end, case when erased then null else nullif(tags, '')::jsonb end, model_asked, model_served, kind, started_at, ended_at, local_day, outcome,
 		requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units,
 		estimated, charge_pico, currency, cost_pico, nullif(cost_currency, ''), test, nullif(corrects, nil), detail::json, body_hash, instance_id, shard, number
 	from unnest(
@@ -134,7 +134,8 @@ const insertSQL = `
 		end_user, tags, model_asked, model_served, kind, started_at, ended_at, local_day, outcome,
 		requests, refused, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, units,
 		estimated, charge_pico, currency, cost_pico, cost_currency, test, corrects, detail, body_hash, instance_id, shard, number),
-	(select '00000000-0000-0000-0000-000000000000'::uuid as nil) as zero
+	(select '00000000-0000-0000-0000-000000000000'::uuid as nil) as zero,
+	lateral (select exists (select from usage_erasures x where x.tenant_id = e.tenant_id and x.customer_id = e.customer_id) as erased) as person
 	where not exists (select from usage_retention r where e.day_utc <= r.gone_before)
 	  and not exists (select from usage_gone g where g.tenant_id = e.tenant_id and e.day_utc <= g.gone_before)
 	on conflict do nothing

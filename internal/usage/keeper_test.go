@@ -183,7 +183,15 @@ func TestAnErasedCustomersCallsNameNobodyAndCountWhatTheyDid(t *testing.T) {
 	if n := persons(); n != 1 {
 		t.Fatalf("%d calls name somebody after one came late", n)
 	}
-	if got := balanced(t, b.Worker); got.Events != 4 || got.Tokens != 40 {
-		t.Fatalf("%+v", got)
+	clock.advance(20 * day)
+	must(t, keeper.EraseAsked(t.Context()))
+	late := s.run(t, named(gone, time.Minute), named(other, time.Minute)) // of a spool that was found much later
+	b.ingest(late)
+	if n := persons(); n != 2 {
+		t.Fatalf("%d calls name somebody after one came very late", n)
+	}
+	b.ingest(late)
+	if got := balanced(t, b.Worker); got.Events != 6 || got.Tokens != 60 || b.letters() != "" {
+		t.Fatalf("%+v, dead letters %q", got, b.letters())
 	}
 }
