@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -32,8 +33,11 @@ func workerChild() {
 			return
 		}
 		if os.Getenv("WEIR_TEST_STOP") != "" {
+			goesOn := make(chan os.Signal, 1)
+			signal.Notify(goesOn, syscall.SIGCONT)
 			fmt.Println("stops")
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			<-goesOn // a stop takes a moment to reach every thread
 			return
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
