@@ -40,3 +40,8 @@ var Models []byte
 //
 //go:embed webhooks.md
 var Webhooks []byte
+
+// Plans is plans.md: versions, periods, changes of plan, overrides.
+//
+//go:embed plans.md
+var Plans []byte

@@ -33,6 +33,7 @@ var guides = map[string]func() (guide, error){
 	"/docs/gateway":   guideAt("/docs/gateway", prose.Gateway),
 	"/docs/limits":    guideAt("/docs/limits", prose.Limits),
 	"/docs/decisions": guideAt("/docs/decisions", prose.Decisions),
+	"/docs/plans":     guideAt("/docs/plans", prose.Plans),
 	"/docs/usage":     guideAt("/docs/usage", prose.Usage),
 	"/docs/webhooks":  guideAt("/docs/webhooks", prose.Webhooks),
 	"/docs/models":    guideAt("/docs/models", prose.Models),
@@ -84,7 +85,7 @@ var reachable = strings.NewReplacer(
 )
 
 // pagesOf are where the documents that others link to are read.
-var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions", "models.md": "/docs/models", "webhooks.md": "/docs/webhooks", "usage.md": "/docs/usage", "catalogue.md": "/docs/catalogue"}
+var pagesOf = map[string]string{"limits.md": "/docs/limits", "gateway.md": "/docs/gateway", "decision-api.md": "/docs/decisions", "models.md": "/docs/models", "webhooks.md": "/docs/webhooks", "usage.md": "/docs/usage", "plans.md": "/docs/plans", "catalogue.md": "/docs/catalogue"}
 
 // linkPages leads links between documents to their pages.
 func linkPages(root ast.Node) {

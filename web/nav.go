@@ -60,6 +60,7 @@ var navigation = []navGroup{
 		{Path: "/docs/gateway", Icon: "providers", Words: "The gateway"},
 		{Path: "/docs/decisions", Icon: "limits", Words: "The decision API"},
 		{Path: "/docs/limits", Icon: "limits", Words: "How limits count"},
+		{Path: "/docs/plans", Icon: "plans", Words: "Plans and subscriptions"},
 		{Path: "/docs/usage", Icon: "usage", Words: "Usage"},
 		{Path: "/docs/models", Icon: "models", Words: "Aliases and pools"},
 		{Path: "/docs/catalogue", Icon: "providers", Words: "The catalogue"},

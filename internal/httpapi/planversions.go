@@ -136,7 +136,7 @@ func comparisonOf(c billing.Comparison, zone string) comparisonJSON {
 }
 
 type previewMoveBody struct {
-	From      string   `json:"from,omitempty" description:"A version: only who is on it; absent: on any but the published one" example:"plv_01kb0000000000000000000000"`
+	From      string   `json:"from,omitempty" description:"A version: only who is on it; absent: on any but the published one"`
 	Customers []string `json:"customers,omitempty" description:"Only these; absent: everybody"`
 	At        string   `json:"at,omitempty" enum:"now,period_end" description:"Absent: now"`
 }

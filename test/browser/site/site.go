@@ -18,7 +18,7 @@ type Page struct{ Shape, Path string }
 // fails the test that walks them, so that a new one is placed on purpose.
 var Inside = []string{
 	"/", "/customers", "/customers/:id", "/customers/:id/cancel", "/customers/:id/change", "/customers/:id/edit", "/customers/:id/end", "/customers/:id/erase", "/customers/:id/overrides/new", "/customers/:id/suspend", "/customers/new", "/exports",
-	"/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/docs/webhooks",
+	"/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/plans", "/docs/usage", "/docs/webhooks",
 	"/keys", "/keys/:id", "/keys/:id/revoke", "/keys/new", "/keys/new/management", "/limits",
 	"/models", "/models/aliases/:id", "/models/aliases/:id/remove", "/models/aliases/new", "/models/way",
 	"/playground",
@@ -30,7 +30,7 @@ var Inside = []string{
 }
 
 // Outside is every page that somebody sees who is not signed in.
-var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/usage", "/docs/webhooks", "/nowhere"}
+var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/plans", "/docs/usage", "/docs/webhooks", "/nowhere"}
 
 // Name is a shape as a file name.
 func Name(shape string) string {
