@@ -25,6 +25,38 @@ type exportsPage struct {
 	Rows          []exportRow
 	Newest, Older string
 	Open          bool // one is still being made
+	Ask           exportAsk
+}
+
+// exportAsk is what a page led here with: everything that it shows a part of.
+type exportAsk struct {
+	Kind        exports.Kind // "" nothing
+	Of, Back    string
+	Title, Says string
+}
+
+// exportHref leads from a page to a file of everything that it shows a part of.
+func exportHref(kind string, q url.Values) string {
+	return "/exports?" + url.Values{"kind": {kind}, "of": {q.Encode()}}.Encode() + "#new"
+}
+
+// askOf reads what a page led here with.
+func (p *Pages) askOf(c echo.Context, w workspace) (a exportAsk, err error) {
+	a = exportAsk{Kind: exports.Kind(c.QueryParam("kind")), Of: c.QueryParam("of")}
+	q, err := url.ParseQuery(a.Of)
+	if err != nil || a.Kind != exports.Usage && a.Kind != exports.Requests {
+		return exportAsk{}, nil //nolint:nilerr // an address that no page of ours has
+	}
+	s := spanOf(q, w.Now)
+	a.Title, a.Back, a.Says = "The requests, as a file", link("/requests", q), "every call of the last 30 days"
+	if a.Kind == exports.Usage {
+		a.Title, a.Back, a.Says = "Usage "+bucketName(s.Bucket)+groupWords(grouping(q.Get("by"), w))+", as a file", link("/usage", q), s.words(w.Now)
+	}
+	f, err := p.readFilters(c.Request().Context(), w, q, s)
+	for _, x := range f.Chips {
+		a.Says += ", " + x.What + " " + x.Value
+	}
+	return a, err
 }
 
 type exportRow struct {
@@ -44,6 +76,9 @@ const exportRows = 25
 func (p *Pages) exportsPage(c echo.Context, who auth.Person, w workspace) error {
 	v, err := p.readExports(c, who, w)
 	if err != nil {
+		return err
+	}
+	if v.Ask, err = p.askOf(c, w); err != nil {
 		return err
 	}
 	return show(c, http.StatusOK, exportsView(v))

@@ -34,7 +34,13 @@ func TestEverythingThatAPageShowsAPartOfIsMadeAsAFile(t *testing.T) {
 	}
 	session := s.signIn(made.SignInToken)
 	s.get("/exports", session).has(t, "No file was asked for yet.")
-	s.get("/requests?model=claude", session).has(t, "Export everything", `value="model=claude"`)
+	s.get("/requests?model=claude", session).has(t, "Export everything", `href="/exports?kind=requests&amp;of=model%3Dclaude#new"`)
+	s.get("/exports?kind=requests&of=model%3Dclaude", session).has(t, "Make the file", `value="model=claude"`, "model claude", `href="/requests?model=claude"`)
+	usagePage := s.get("/usage?model=claude&by=model", session)
+	usagePage.has(t, `href="/usage.csv?`, `href="/exports?kind=usage&amp;of=by%3Dmodel%26model%3Dclaude#new"`)
+	usagePage.hasNot(t, `name="format"`)
+	s.get("/exports?kind=usage&of=by%3Dmodel%26model%3Dclaude", session).has(t, "Make the file", `value="by=model&amp;model=claude"`, "model claude")
+	s.get("/exports?kind=lunch&of=%25zz", session).hasNot(t, "Make the file")
 	a := s.post("/exports", session, url.Values{"kind": {"requests"}, "format": {"csv"}, "of": {"model=claude"}})
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/exports?done=export-asked" {
 		t.Fatalf("%d %s", a.status, a.body)

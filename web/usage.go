@@ -29,7 +29,8 @@ type usagePage struct {
 	Chart   ui.Stack
 	Plot    string // the chart for the script
 	Zoom    *zoom
-	Failed  string // what cannot be reported, in words
+	Failed  string      // what cannot be reported, in words
+	Plans   []ui.Option // to try against it; none where nothing can be tried
 }
 
 // usagePage answers GET /usage.
@@ -37,6 +38,11 @@ func (p *Pages) usagePage(c echo.Context, _ auth.Person, w workspace) error {
 	u, err := p.readUsage(c.Request().Context(), w, c.QueryParams())
 	if err != nil {
 		return err
+	}
+	if len(u.Filters.Customers) > 1 && !u.Report.Totals.Quiet() {
+		if u.Plans, err = p.planOptions(c.Request().Context(), w.Tenant.ID); err != nil {
+			return err
+		}
 	}
 	return show(c, http.StatusOK, usageView(u))
 }
@@ -68,6 +74,17 @@ func (p *Pages) readUsage(ctx context.Context, w workspace, q url.Values) (usage
 	u.chart()
 	u.Zoom, err = p.readZoom(ctx, u)
 	return u, err
+}
+
+// sameTime are the parameters of the time that is looked at.
+func (u usagePage) sameTime() url.Values {
+	out := url.Values{"range": {u.Span.Key}}
+	for _, name := range []string{"from", "to"} {
+		if v := u.Query.Get(name); u.Span.Key == "dates" && v != "" {
+			out.Set(name, v)
+		}
+	}
+	return out
 }
 
 func measureOf(asked string, w workspace) string {

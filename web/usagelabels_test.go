@@ -56,5 +56,5 @@ func TestMarginSetsChargeBesideCostAndSaysWhatHasNoPrice(t *testing.T) {
 	if b.status != http.StatusOK {
 		t.Fatal(b.status)
 	}
-	b.hasNot(t, "Margin", "Provider cost", "3.00")
+	b.hasNot(t, "Margin", "Provider cost", "3.00 EUR", "3.00 USD")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -65,6 +66,20 @@ func (p *Pages) whatIfPage(c echo.Context, who auth.Person, w workspace) error {
 		v.show(got)
 	}
 	return show(c, http.StatusOK, whatIfView(v))
+}
+
+// planOptions are the plans to try, after an empty first one; nothing where there
+// is none.
+func (p *Pages) planOptions(ctx context.Context, tenant uuid.UUID) ([]ui.Option, error) {
+	page, err := p.billing.Plans(ctx, tenant, uuid.Nil, 100)
+	if err != nil || len(page.Items) == 0 {
+		return nil, err
+	}
+	out := []ui.Option{{}}
+	for _, plan := range page.Items {
+		out = append(out, ui.Option{Value: id.Plan.Format(plan.ID), Label: plan.Name})
+	}
+	return out, nil
 }
 
 // planChoice offers the plans, and returns the version of the one that is chosen

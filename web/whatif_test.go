@@ -21,7 +21,7 @@ func TestAnotherPlanIsTriedAgainstWhatACustomerDid(t *testing.T) {
 		s.store(e)
 	}
 	s.get("/usage/what-if", session).has(t, "Another plan against what happened.", "Kestrel", "Small")
-	s.get("/usage?customer="+ref, session).has(t, "/usage/what-if?customer="+ref)
+	s.get("/usage?range=7d&customer="+ref, session).has(t, `action="/usage/what-if"`, `<input type="hidden" name="range" value="7d">`, `<option value="`+ref+`" selected>Kestrel</option>`, `<option value="`+small+`">Small</option>`)
 	a := s.get("/usage/what-if?customer="+ref+"&plan="+small, session)
 	a.has(t, "With Small, 2 of 5 calls of Kestrel would have been refused.", "Would refuse", "5.00 EUR")
 	for _, path := range []string{"?customer=" + ref + "&plan=pln_01kb0000000000000000000000", "?customer=cus_01kb0000000000000000000000&plan=" + small} {
