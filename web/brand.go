@@ -116,3 +116,11 @@ func (b brandSettings) field(name, label, hint string) ui.Input {
 	in.Hint, in.Optional = hint, true
 	return in
 }
+
+// brandedTitle is what a browser's tab says.
+func brandedTitle(title string, b branding.Brand) string {
+	if b.Name() == "" {
+		return title
+	}
+	return title + " · " + b.Name()
+}

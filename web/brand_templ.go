@@ -54,7 +54,7 @@ func branded(title string, b branding.Brand, class string) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Document(title+" · "+b.Name(), "branded "+class+" "+b.Tint(), static.URL("icons/plain.svg")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Document(brandedTitle(title, b), "branded "+class+" "+b.Tint(), static.URL("icons/plain.svg")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -74,8 +74,10 @@ func (p *Pages) fromHere(r *http.Request) error {
 	if safe(r.Method) || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" {
 		return nil
 	}
-	if _, err := r.Cookie(p.cookie.name); err == nil {
-		return crossSite()
+	for _, own := range []sessionCookie{p.cookie, p.guests} {
+		if _, err := r.Cookie(own.name); err == nil {
+			return crossSite()
+		}
 	}
 	return nil
 }

@@ -51,6 +51,8 @@ var dones = map[string]string{
 	"customer-saved":      "The customer is changed.",
 	"customer-erased":     "The customer is erased. Its calls name nobody any more within minutes.",
 	"customer-suspended":  "The customer is suspended. Its calls are refused within a second.",
+	"portal-sent":         "The link is on its way to the customer’s address. It works once, for 30 minutes.",
+	"portal-ended":        "The customer’s people are signed out, and links that waited do not work any more.",
 	"customer-resumed":    "The customer is resumed. Its calls are let through within a second.",
 	"moved":               "The customer is on the other plan from now on. What is used stays used.",
 	"move-waits":          "The change waits for the period's end. Until then it can be taken back.",

@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/internal/branding"
 	"weir/internal/fault"
 )
 
@@ -75,6 +76,10 @@ const frameWithin = 2 * time.Second
 func (p *Pages) failureFor(c echo.Context, f failure) templ.Component {
 	if partial(c) {
 		return failedPart(f, c.Request().Header.Get("HX-Target"), c.Request().URL.RequestURI())
+	}
+	if ofPortal(c.Request().URL.Path) {
+		b, _ := c.Request().Context().Value(visitKey{}).(branding.Brand)
+		return portalFailureView(f, b)
 	}
 	if aroundOf(c.Request().Context()).Frame == nil {
 		p.findFrame(c)

@@ -28,6 +28,14 @@ func cookieFor(public *url.URL) sessionCookie {
 	return sessionCookie{name: "__Host-weir_session", secure: true}
 }
 
+// portalCookieFor is the cookie of the customers' portal, which does not name us.
+func portalCookieFor(public *url.URL) sessionCookie {
+	if own := cookieFor(public); !own.secure {
+		return sessionCookie{name: "portal_session"}
+	}
+	return sessionCookie{name: "__Host-portal_session", secure: true}
+}
+
 func loopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

@@ -70,6 +70,7 @@ type site struct {
 	server  *httptest.Server
 	outbox  *notify.Outbox
 	notify  *notify.Service
+	portal  *portal.Service
 	cookie  string // its name
 	first   string // the token of the first visit
 	routes  []*echo.Route
@@ -95,7 +96,7 @@ func newSite(t *testing.T, publicURL string) site {
 	pages, err := New(Deps{
 		Capacity: load, Quotes: quotes.New(db.App, s, plans, teller, door, load, publicURL, c.now),
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now),
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now), Quotes: quotes.New(db.App, s, plans, teller, door, publicURL, c.now),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
@@ -110,7 +111,7 @@ func newSite(t *testing.T, publicURL string) site {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return site{t, c, db, s, plans, engine, server, outbox, teller, pages.cookie.name, token, e.Routes()}
+	return site{t, c, db, s, plans, engine, server, outbox, teller, door, pages.cookie.name, token, e.Routes()}
 }
 
 var openAPIOnce = sync.OnceValues(func() ([]byte, error) {

@@ -90,7 +90,8 @@ type Pages struct {
 	outbox    *notify.Outbox
 	ownSignUp bool // people may sign up by themselves
 	publicURL string
-	cookie    sessionCookie
+	cookie    sessionCookie // of members
+	guests    sessionCookie // of customers' people, in the portal
 	origins   *http.CrossOriginProtection
 	reference reference.Reference
 	gateway   http.Handler
@@ -115,7 +116,7 @@ func New(d Deps) (*Pages, error) {
 	}
 	p := &Pages{
 		log: d.Log, sessions: d.Sessions, accounts: d.Accounts, first: d.First, outbox: d.Outbox, ownSignUp: d.SignUp, tenants: d.Tenants, billing: d.Billing, directory: d.Directory, tokens: d.Tokens, limits: d.Limits, reports: d.Reports, pipeline: d.Pipeline, exports: d.Exports, catalogue: d.Catalogue, notify: d.Notify, portal: d.Portal, brands: d.Brands, quotes: d.Quotes, capacity: d.Capacity, publicURL: strings.TrimRight(d.PublicURL, "/"),
-		cookie: cookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
+		cookie: cookieFor(u), guests: portalCookieFor(u), origins: http.NewCrossOriginProtection(), reference: doc, gateway: d.Gateway, now: d.Now,
 		watches: newWatches(d.Reports.Pulse, lookEvery), sessionEvery: sessionEvery, playWait: eventWithin,
 	}
 	if p.cookie.secure && u.Scheme == "http" {
@@ -137,6 +138,7 @@ func (p *Pages) Mount(e *echo.Echo) {
 	p.mountSetup(e)
 	p.mountSettings(e)
 	p.mountBrand(e)
+	p.mountPortal(e)
 	p.get(e, "/docs", p.docsPage)
 	for path := range guides {
 		p.get(e, path, p.guidePage)

@@ -40,8 +40,12 @@ func (c Change) texts(t *Text) []struct {
 		to      *string
 		what    *string
 	}{
-		{"/display_name", c.DisplayName, &t.DisplayName}, {"/legal_line", c.LegalLine, &t.LegalLine}, {"/hue", c.Hue, &t.Hue},
-		{"/sender_name", c.SenderName, &t.SenderName}, {"/reply_to", c.ReplyTo, &t.ReplyTo}, {"/support_email", c.SupportEmail, &t.SupportEmail},
+		{"/display_name", c.DisplayName, &t.DisplayName},
+		{"/legal_line", c.LegalLine, &t.LegalLine},
+		{"/hue", c.Hue, &t.Hue},
+		{"/sender_name", c.SenderName, &t.SenderName},
+		{"/reply_to", c.ReplyTo, &t.ReplyTo},
+		{"/support_email", c.SupportEmail, &t.SupportEmail},
 		{"/terms_url", c.TermsURL, &t.TermsURL},
 	}
 }

@@ -7,6 +7,12 @@ type Hue struct{ Name, Words string }
 
 // Hues are those that are offered, beside Weir's own water.
 var Hues = []Hue{
-	{"ochre", "Ochre"}, {"moss", "Moss"}, {"fir", "Fir"}, {"teal", "Teal"},
-	{"sky", "Sky"}, {"indigo", "Indigo"}, {"violet", "Violet"}, {"plum", "Plum"},
+	{"ochre", "Ochre"},
+	{"moss", "Moss"},
+	{"fir", "Fir"},
+	{"teal", "Teal"},
+	{"sky", "Sky"},
+	{"indigo", "Indigo"},
+	{"violet", "Violet"},
+	{"plum", "Plum"},
 }
