@@ -96,7 +96,7 @@ func newSite(t *testing.T, publicURL string) site {
 	pages, err := New(Deps{
 		Capacity: load, Quotes: quotes.New(db.App, s, plans, teller, door, load, publicURL, c.now),
 		Directory: auth.NewDirectory(db.App, s, plans, tokens, c.now), Tokens: tokens,
-		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now), Quotes: quotes.New(db.App, s, plans, teller, door, publicURL, c.now),
+		Log: log, Sessions: sessions, Tenants: s, Outbox: outbox, SignUp: true, First: first, Accounts: accounts, Billing: plans, Limits: engine, Reports: reports, Pipeline: usage.NewPipeline(db.App), Exports: exports.New(db.App, s, reports, c.now), Catalogue: catalogue.New(db.App, tenants.Audit), Notify: teller, Portal: door, Brands: branding.New(db.App, c.now),
 		PublicURL: publicURL, OpenAPI: openAPI(t), Now: c.now,
 	})
 	must(t, err)
