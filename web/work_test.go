@@ -59,7 +59,7 @@ func newWorks(t *testing.T) works {
 		"/playground": {"model": {"fast"}}, "/playground/stream": {"model": {"fast"}}, "/models/aliases": {"name": {"x"}}, named: {"name": {"x"}}, named + "/remove": {"word": {"fast"}},
 		"/providers": {"provider": {"practice"}, "name": {"x"}}, provider + "/verify": {}, provider + "/remove": {"word": {"Practice"}},
 		"/plans": planForm(), "/plans/preview": planForm(), "/plans/" + plan: planForm(), "/plans/" + plan + "/publish": {},
-		"/customers": {"name": {"x"}}, "/customers/" + alone + "/plan": {"plan": {plan}}, customer: {"name": {"x"}}, customer + "/move": {"plan": {plan}}, customer + "/suspend": {}, customer + "/resume": {},
+		"/customers": {"name": {"x"}}, "/customers/" + alone + "/plan": {"plan": {plan}}, customer: {"name": {"x"}}, customer + "/change": {"token": {"x"}}, customer + "/stay": {}, customer + "/cancel": {}, customer + "/keep": {}, customer + "/end": {"word": {"x"}}, customer + "/past-due": {}, customer + "/settled": {}, customer + "/pause": {}, customer + "/unpause": {}, customer + "/overrides": {"reason": {"x"}}, customer + "/suspend": {}, customer + "/resume": {},
 	}}
 }
 
