@@ -19,7 +19,7 @@ var forms = map[string]string{
 	"/settings/profile": "all", "/settings/password": "all", "/settings/sessions/end": "all", "/sign-out": "all", "/exports": "all",
 	"/settings/tenant": "owner", "/settings/zone": "owner", "/settings/brand": "owner", "/settings/brand/logo": "owner", "/settings/brand/logo/remove": "owner",
 	"/setup/provider": "owner admin", "/setup/plan": "owner admin billing", "/setup/key": "owner admin", "/setup/skip": "owner admin billing",
-	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer",
+	"/setup/call": "owner admin developer", "/setup/trip": "owner admin developer", "/setup/refusal": "owner admin developer", "/setup/alert": "owner admin billing",
 	"/quotes": "owner admin billing", "/quotes/preview": "owner admin billing", "/quotes/:id": "owner admin billing", "/quotes/:id/send": "owner admin billing", "/quotes/:id/resend": "owner admin billing", "/quotes/:id/withdraw": "owner admin billing", "/quotes/:id/discard": "owner admin billing",
 	"/plans": "owner admin billing", "/plans/preview": "owner admin billing", "/plans/:id": "owner admin billing", "/plans/:id/publish": "owner admin billing", "/plans/:id/retire": "owner admin billing", "/plans/:id/move": "owner admin billing",
 	"/customers": "owner admin developer", "/customers/:id": "owner admin developer", "/customers/:id/suspend": "owner admin developer", "/customers/:id/erase": "owner admin", "/customers/:id/resume": "owner admin developer",
@@ -30,17 +30,17 @@ var forms = map[string]string{
 	"/providers/pools": "owner admin", "/providers/pools/:id": "owner admin", "/providers/pools/:id/remove": "owner admin",
 	"/alerts": "owner admin billing", "/alerts/:id": "owner admin billing", "/alerts/:id/remove": "owner admin billing",
 	"/webhooks": "owner admin", "/webhooks/:id": "owner admin", "/webhooks/:id/test": "owner admin", "/webhooks/:id/switch": "owner admin", "/webhooks/:id/replay": "owner admin", "/webhooks/:id/rotate": "owner admin", "/webhooks/:id/remove": "owner admin", "/webhooks/messages/:id/resend": "owner admin",
-	"/reconcile/rebuild": "owner admin", "/pipeline/retire": "owner admin", "/pipeline/replay": "owner admin",
+	"/reconcile/rebuild": "owner admin", "/pipeline/retire": "owner admin", "/pipeline/replay": "owner admin", "/pipeline/letters/:letter": "owner admin",
 	"/playground": "owner admin developer", "/playground/stream": "owner admin developer",
 	"/keys": "owner admin developer", "/keys/:id/change": "owner admin developer", "/keys/:id/rotate": "owner admin developer", "/keys/:id/revoke": "owner admin developer", "/keys/management": "owner admin",
 }
 
-var outside = []string{"/sign-in", "/sign-up", "/confirm", "/forgot", "/reset", "/first"}
+var outside = []string{"/sign-in", "/sign-up", "/confirm", "/forgot", "/reset", "/first", "/q/:token/accept", "/q/:token/decline"}
 
 func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, local)
-	made, _ := s.as("owner")
+	made, session := s.as("owner")
 	tenant := made.Tenant.ID
 	_, plan := s.plan(tenant, "Team", perDay(limits.DimensionTokens, 5_000_000))
 	_, customer := s.addCustomer(tenant, "Kestrel")
@@ -56,7 +56,8 @@ func TestEveryFormIsTakenFromItsRolesAloneAndLeavesNothingOtherwise(t *testing.T
 	must(t, err)
 	alert, err := s.notify.AddAlert(t.Context(), tenant, notify.Alert{Kind: notify.AlertCooling, Mail: true})
 	must(t, err)
-	refs := map[string]string{"/alerts": id.Alert.Format(alert.ID), "/webhooks": id.Endpoint.Format(hook.ID), "/webhooks/messages": id.Message.Format(told.ID), "/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
+	quote := pathOf(t, s.post("/quotes", session, quoteForm(plan)).header.Get("Location"))
+	refs := map[string]string{"/quotes": strings.TrimPrefix(quote, "/quotes/"), "/alerts": id.Alert.Format(alert.ID), "/webhooks": id.Endpoint.Format(hook.ID), "/webhooks/messages": id.Message.Format(told.ID), "/plans": plan, "/customers": customer, "/providers": id.ProviderKey.Format(s.providers(tenant)[0].ID), "/models/aliases": id.Alias.Format(alias.ID), "/providers/pools": id.Pool.Format(pool.ID), "/keys": id.APIKey.Format(s.keyNamed(tenant, "production").ID)}
 	notes := func() (n int) {
 		s.scan(`select count(*) from audit_entries`, &n)
 		return n

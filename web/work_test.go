@@ -126,8 +126,8 @@ func TestOtherSitesAndNobodyChangeNothingAtWork(t *testing.T) {
 func TestTheRailLeadsOnlyWhereARoleMayGo(t *testing.T) {
 	t.Parallel()
 	for role, hidden := range map[string][]string{
-		"owner": {}, "developer": {"/providers", "/webhooks", "/alerts"}, "billing": {"/providers", "/keys", "/models", "/playground", "/webhooks"},
-		"viewer": {"/providers", "/keys", "/customers", "/models", "/playground", "/webhooks", "/alerts"},
+		"owner": {}, "developer": {"/providers", "/webhooks", "/alerts", "/quotes"}, "billing": {"/providers", "/keys", "/models", "/playground", "/webhooks"},
+		"viewer": {"/providers", "/quotes", "/keys", "/customers", "/models", "/playground", "/webhooks", "/alerts"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

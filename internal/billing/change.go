@@ -226,6 +226,9 @@ func (s *Service) PreviewChange(ctx context.Context, tenant, subscription, plan 
 // whose subscription has changed since, a Conflict (preview_stale) that says
 // what changed.
 func (s *Service) ChangeBy(ctx context.Context, tenant, subscription uuid.UUID, token string) (Subscription, error) {
+	if _, err := s.Subscription(ctx, tenant, subscription); err != nil {
+		return Subscription{}, err
+	}
 	t, err := s.readToken(tenant, subscription, token)
 	if err != nil {
 		return Subscription{}, err

@@ -93,6 +93,13 @@ func (s *Service) many(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m ManyM
 	if err != nil {
 		return Many{}, err
 	}
+	if m.From != uuid.Nil {
+		if terms, err := readTerms(ctx, tx, tenant, m.From); fault.Is(err, fault.NotFound) || err == nil && terms.PlanID != m.Plan {
+			return Many{}, tenants.Missing("/from", "version of the plan")
+		} else if err != nil {
+			return Many{}, err
+		}
+	}
 	if p.Version.Status != Published {
 		return Many{}, notPublished()
 	}
@@ -154,6 +161,9 @@ func (m Many) digest() []byte {
 // often it is asked, and says how many were moved. Where anybody has come, gone
 // or changed since, it is a Conflict (preview_stale).
 func (s *Service) MoveMany(ctx context.Context, tenant, plan uuid.UUID, token string) (moved int, err error) {
+	if _, err := s.Plan(ctx, tenant, plan); err != nil {
+		return 0, err
+	}
 	var t pinnedMany
 	if !s.open(token, &t) || t.Tenant != tenant || t.Move.Plan != plan || t.Batch == uuid.Nil {
 		return 0, badToken()

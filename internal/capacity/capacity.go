@@ -112,11 +112,22 @@ func (r Row) Over(ceiling int64) bool {
 // mostContracts is how many customers are looked at.
 const mostContracts = 10_000
 
-// Check reports what is sold now, and with the change.
+// Check reports what is sold now, and with the change. A plan or customer that is
+// not the tenant's is NotFound.
 func (s *Service) Check(ctx context.Context, tenant uuid.UUID, c Change) (Report, error) {
 	t, err := s.tenants.Get(ctx, tenant)
 	if err != nil {
 		return Report{}, err
+	}
+	if c.Customer != uuid.Nil {
+		if _, err := s.tenants.Customer(ctx, tenant, c.Customer); err != nil {
+			return Report{}, err
+		}
+	}
+	if c.Plan != uuid.Nil {
+		if _, err := s.billing.Plan(ctx, tenant, c.Plan); err != nil {
+			return Report{}, err
+		}
 	}
 	routes, err := s.tenants.Routes(ctx, tenant)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 )
 
 // exampleLogo is a square of one colour.
-const exampleLogo = `{"image": "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNIM+4gCTGMahjVMHw1AACC9iEQu8gujgAAAABJRU5ErkJggg=="}`
+const exampleLogo = `{"logo": "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNIM+4gCTGMahjVMHw1AACC9iEQu8gujgAAAABJRU5ErkJggg=="}`
 
 type brandingBody struct {
 	DisplayName  clearable `json:"display_name,omitempty" description:"What customers read; null: the tenant's name"`
@@ -63,11 +63,11 @@ func changeBranding(s *Server, r *request, _ none, b brandingBody) (brandingJSON
 }
 
 type logoBody struct {
-	Image []byte `json:"image" required:"true" nullable:"false" description:"A PNG or JPEG as base64: at most 512 KiB, each side 16 to 1024 pixels"`
+	Logo []byte `json:"logo" required:"true" nullable:"false" description:"A PNG or JPEG as base64: at most 512 KiB, each side 16 to 1024 pixels"`
 }
 
 func setLogo(s *Server, r *request, _ none, b logoBody) (brandingJSON, error) {
-	changed, err := s.brands.SetLogo(r.ctx, r.tenant(), b.Image)
+	changed, err := s.brands.SetLogo(r.ctx, r.tenant(), b.Logo)
 	return brandingOf(changed), err
 }
 

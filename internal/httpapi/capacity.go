@@ -5,6 +5,7 @@ import (
 	"weir/internal/capacity"
 	"weir/internal/fault"
 	"weir/internal/id"
+	"weir/internal/tenants"
 )
 
 // capacityBody is what would be sold on top. Without members it is nothing.
@@ -61,10 +62,10 @@ func checkCapacity(s *Server, r *request, _ none, b capacityBody) (capacityJSON,
 	c := capacity.Change{}
 	var err error
 	if c.Customer, err = optionalID(id.Customer, "customer", b.Customer); err != nil {
-		return capacityJSON{}, fault.InvalidFields(fault.Field{Pointer: "/customer", Code: "not_found", Message: "There is no such customer."})
+		return capacityJSON{}, tenants.Missing("/customer", "customer")
 	}
 	if c.Plan, err = optionalID(id.Plan, "plan", b.Plan); err != nil {
-		return capacityJSON{}, fault.InvalidFields(fault.Field{Pointer: "/plan", Code: "not_found", Message: "There is no such plan."})
+		return capacityJSON{}, tenants.Missing("/plan", "plan")
 	}
 	switch {
 	case b.Limits == nil && (b.Plan != "" || b.Customer != ""):

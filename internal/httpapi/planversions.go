@@ -207,7 +207,7 @@ func (b previewMoveBody) move(r *request) (m billing.ManyMove, err error) {
 		return m, err
 	}
 	if m.From, err = optionalID(id.PlanVersion, "plan version", b.From); err != nil {
-		return m, notOneOf("/from", "the id of a version of the plan")
+		return m, tenants.Missing("/from", "version of the plan")
 	}
 	for i, text := range b.Customers {
 		customer, err := id.Customer.Parse(text)

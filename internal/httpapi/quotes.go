@@ -152,12 +152,12 @@ func (b quoteBody) onto(w quotes.Wanted) (quotes.Wanted, error) {
 	var err error
 	if b.Plan != "" {
 		if w.Plan, err = id.Plan.Parse(b.Plan); err != nil {
-			return w, fault.InvalidFields(fault.Field{Pointer: "/plan", Code: "not_found", Message: "There is no such plan."})
+			return w, tenants.Missing("/plan", "plan")
 		}
 	}
 	if b.Customer != nil {
 		if w.Customer, err = optionalID(id.Customer, "customer", *b.Customer); err != nil {
-			return w, fault.InvalidFields(fault.Field{Pointer: "/customer", Code: "not_found", Message: "There is no such customer."})
+			return w, tenants.Missing("/customer", "customer")
 		}
 	}
 	if b.To != nil {
@@ -216,7 +216,9 @@ func named(err error, list []quotes.Volume) error {
 			fields[i].Pointer = "/volumes/" + pointerToken.Replace(list[n].Model) + "/" + member
 		}
 	}
-	return fault.InvalidFields(fields...)
+	renamed := *e
+	renamed.Fields = fields
+	return &renamed
 }
 
 // pointerToken escapes a member's name for a JSON pointer (RFC 6901).
@@ -247,11 +249,11 @@ func (s *Server) pinned(r *request, version string, w *quotes.Wanted) error {
 	}
 	v, err := id.PlanVersion.Parse(version)
 	if err != nil {
-		return wrong("not_found", "There is no such plan version.")
+		return tenants.Missing("/plan_version", "plan version")
 	}
 	terms, err := s.billing.TermsOf(r.ctx, r.tenant(), v)
 	if fault.Is(err, fault.NotFound) {
-		return wrong("not_found", "There is no such plan version.")
+		return tenants.Missing("/plan_version", "plan version")
 	}
 	if err != nil {
 		return err

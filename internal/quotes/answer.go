@@ -208,8 +208,9 @@ const mostReason = 1000
 // again it stays as it is.
 func (s *Service) Decline(ctx context.Context, token string, version int, reason string) (Public, error) {
 	reason = strings.TrimSpace(reason)
-	if utf8.RuneCountInString(reason) > mostReason || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
-		return Public{}, fault.InvalidFields(fault.Field{Pointer: "/reason", Code: "too_long", Message: "This may be text of at most 1,000 characters."})
+	reason = strings.ReplaceAll(reason, "\r\n", "\n")
+	if utf8.RuneCountInString(reason) > mostReason || !printable(reason) {
+		return Public{}, fault.InvalidFields(fault.Field{Pointer: "/reason", Code: "too_long", Message: "This may be printable text of at most 1,000 characters."})
 	}
 	var p Public
 	err := s.behind(ctx, token, func(tx pgx.Tx, tenant, quote uuid.UUID) (err error) {

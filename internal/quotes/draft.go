@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -57,13 +58,18 @@ func (w Wanted) check(now time.Time) (wrong []fault.Field) {
 	if utf8.RuneCountInString(w.Note) > mostNote {
 		wrong = append(wrong, fault.Field{Pointer: "/note", Code: "too_long", Message: "This may have at most 2,000 characters."})
 	}
-	if !utf8.ValidString(w.Note) {
-		wrong = append(wrong, fault.Field{Pointer: "/note", Code: "bad_characters", Message: "This is not text."})
+	if !printable(w.Note) {
+		wrong = append(wrong, fault.Field{Pointer: "/note", Code: "bad_characters", Message: "This holds control characters; use printable text."})
 	}
 	if !w.ValidUntil.IsZero() && (!w.ValidUntil.After(now) || w.ValidUntil.After(now.Add(mostValidity))) {
 		wrong = append(wrong, fault.Field{Pointer: "/valid_until", Code: "out_of_range", Message: "A quote is valid until an instant that is to come, within a year."})
 	}
 	return wrong
+}
+
+// printable tells whether text of several lines holds no control character.
+func printable(s string) bool {
+	return len(tenants.CheckText("", strings.NewReplacer("\n", " ", "\t", " ").Replace(s))) == 0
 }
 
 // Add makes a quote, a draft with a number. It is seen by nobody outside.
@@ -165,7 +171,7 @@ func (s *Service) draft(ctx context.Context, tx pgx.Tx, t tenants.Tenant, quote 
 	}
 	if w.Customer != uuid.Nil {
 		if _, err := tenants.ReadCustomer(ctx, tx, t.ID, w.Customer); err != nil {
-			return Quote{}, missing(err, "/customer")
+			return Quote{}, missing(err, "/customer", "customer")
 		}
 	}
 	version, own, err := s.terms(ctx, tx, t.ID, quote, w)
@@ -204,7 +210,7 @@ func (s *Service) terms(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID,
 	p, err := s.billing.PlanTx(ctx, tx, tenant, w.Plan)
 	switch {
 	case err != nil:
-		return uuid.Nil, false, missing(err, "/plan")
+		return uuid.Nil, false, missing(err, "/plan", "plan")
 	case p.Quote == quote && w.Own == nil:
 		return p.Version.ID, true, nil // as it was before
 	case p.Quote != quote && (p.Version.Status != billing.Published || p.Quote != uuid.Nil):
@@ -232,9 +238,9 @@ func (o Own) over(v billing.Version) billing.NewVersion {
 }
 
 // missing puts a NotFound at the member that names what is not there.
-func missing(err error, pointer string) error {
+func missing(err error, pointer, what string) error {
 	if fault.Is(err, fault.NotFound) {
-		return fault.InvalidFields(fault.Field{Pointer: pointer, Code: "not_found", Message: fault.Of(err).Message})
+		return tenants.Missing(pointer, what)
 	}
 	return err
 }

@@ -234,9 +234,9 @@ func (n NewAlias) checkAgainst(ctx context.Context, tx pgx.Tx, tenant uuid.UUID)
 		}
 		switch {
 		case c.Key != uuid.Nil && !key:
-			return missing(at(i, "provider_key"), "provider key")
+			return Missing(at(i, "provider_key"), "provider key")
 		case c.Pool != uuid.Nil && !pool:
-			return missing(at(i, "pool"), "pool")
+			return Missing(at(i, "pool"), "pool")
 		case alias && !served && c.Model == n.Name:
 			wrong = append(wrong, fault.Field{Pointer: at(i, "model"), Code: "alias_of_itself", Message: "This is the alias itself, and no provider key serves a model of this name. Name the provider's model."})
 		case alias && !served:

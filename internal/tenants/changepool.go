@@ -234,7 +234,7 @@ func readMember(ctx context.Context, tx pgx.Tx, tenant, key uuid.UUID, i int) (m
 		select provider, coalesce(pool_id, '00000000-0000-0000-0000-000000000000') from provider_keys
 		where tenant_id = $1 and provider_key_id = $2 and removed_at is null for update`, tenant, key).Scan(&m.Provider, &m.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return m, missing("/provider_keys/"+strconv.Itoa(i), "provider key")
+		return m, Missing("/provider_keys/"+strconv.Itoa(i), "provider key")
 	}
 	return m, err
 }
@@ -260,7 +260,7 @@ func join(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k ProviderKey, pool 
 	}
 	p, err := lockPool(ctx, tx, tenant, pool)
 	if fault.Is(err, fault.NotFound) {
-		return p, missing("/pool", "pool")
+		return p, Missing("/pool", "pool")
 	}
 	if err != nil {
 		return p, err

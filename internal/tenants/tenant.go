@@ -198,8 +198,8 @@ func NotFound(what string) error {
 	return fault.New(fault.NotFound, "not_found", "There is no such "+what+".")
 }
 
-// missing is NotFound for what a member names.
-func missing(pointer, what string) error {
+// Missing is NotFound for what a member names.
+func Missing(pointer, what string) error {
 	return fault.New(fault.NotFound, "not_found", "There is no such "+what+".").
 		With(fault.Field{Pointer: pointer, Code: "not_found", Message: "There is no such " + what + "."})
 }

@@ -105,6 +105,8 @@ func ownID(t *testing.T, w stack.World, path string) string {
 		return w.Customer
 	case strings.HasPrefix(path, "/api/v1/subscriptions/"):
 		return w.Subscription
+	case strings.HasPrefix(path, "/api/v1/quotes/"):
+		return weir.Want(t, 201, "POST", "/api/v1/quotes", w.ManagementKey, fill(`{"plan": "{plan}", "to": {"name": "Ann", "email": "ann@example.com"}}`, w)).Text("id")
 	case strings.HasPrefix(path, "/api/v1/overrides/"):
 		if a := weir.Want(t, 200, "GET", "/api/v1/overrides", w.ManagementKey, nil); a.JSON("data.0.id") != nil {
 			return a.Text("data.0.id")

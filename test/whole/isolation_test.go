@@ -143,7 +143,7 @@ func TestAnotherTenantsCursorIsNoCursor(t *testing.T) {
 // idOf is the world's own thing of a kind, as queries and bodies name it.
 func idOf(w stack.World, name string) (string, bool) {
 	known := map[string]string{
-		"customer": w.Customer, "plan": w.Plan, "plan_version": w.Version, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription, "endpoint": w.Webhook,
+		"customer": w.Customer, "plan": w.Plan, "plan_version": w.Version, "from": w.Version, "api_key": w.KeyID, "provider_key": w.ProviderKey, "pool": w.Pool, "subscription": w.Subscription, "endpoint": w.Webhook,
 	}
 	return known[name], known[name] != ""
 }

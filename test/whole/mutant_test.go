@@ -99,7 +99,9 @@ func (m *mutator) object(o map[string]any, x *schema, at string) {
 		p, same := at+"/"+name, render(o[name], at+"/"+name, edit{at: "none"})
 		m.add("duplicate member", p, edit{at: at, addition: fmt.Sprintf("%q:%s", name, same)})
 		upper := strings.ToUpper(name)
-		m.add("member in another case", at+"/"+upper, edit{at: at, addition: fmt.Sprintf("%q:%s", upper, same)})
+		if x.Additional == nil { // the names of a map are the caller's, and their case counts
+			m.add("member in another case", at+"/"+upper, edit{at: at, addition: fmt.Sprintf("%q:%s", upper, same)})
+		}
 		if slices.Contains(x.Required, name) {
 			m.add("missing member", p, edit{at: p, remove: true})
 			m.add("null member", p, edit{at: p, replace: "null"})
