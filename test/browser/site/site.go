@@ -30,7 +30,7 @@ var Inside = []string{
 }
 
 // Outside is every page that somebody sees who is not signed in.
-var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/plans", "/docs/usage", "/docs/webhooks", "/nowhere"}
+var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/portal/sign-in", "/portal/in/gone", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/plans", "/docs/usage", "/docs/webhooks", "/nowhere"}
 
 // Name is a shape as a file name.
 func Name(shape string) string {
