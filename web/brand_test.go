@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// upload sends a file as a browser does from one of our own pages.
-func (s site) upload(path, session, field string, content []byte) answer {
+// upload sends a logo as a browser does from one of our own pages.
+func (s site) upload(session string, content []byte) answer {
 	s.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile(field, "logo.png")
+	part, err := form.CreateFormFile("logo", "logo.png")
 	must(s.t, err)
 	_, err = part.Write(content)
 	must(s.t, err)
 	must(s.t, form.Close())
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+path, &body)
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+"/settings/brand/logo", &body)
 	must(s.t, err)
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -42,7 +42,7 @@ func TestTheOwnerBrandsTheTenantAndItsLogoIsServedForEverAsWhatItIs(t *testing.T
 	if a := s.post("/settings/brand", session, url.Values{"display_name": {"Acme <AI>"}, "hue": {"plum"}, "terms_url": {"https://acme.example/terms"}}); a.status != http.StatusSeeOther {
 		t.Fatalf("got %d %s", a.status, a.body)
 	}
-	if a := s.upload("/settings/brand/logo", session, "logo", aLogo(t)); a.status != http.StatusSeeOther {
+	if a := s.upload(session, aLogo(t)); a.status != http.StatusSeeOther {
 		t.Fatalf("got %d %s", a.status, a.body)
 	}
 	page := s.get("/settings", session)
@@ -67,19 +67,19 @@ func TestTheOwnerBrandsTheTenantAndItsLogoIsServedForEverAsWhatItIs(t *testing.T
 func TestAFileThatIsNoLogoIsRefusedAtItsFieldAndKeepsTheOneThatIsThere(t *testing.T) {
 	s := newSite(t, local)
 	session := s.signIn(s.tenant("Acme", "ann@acme.example").SignInToken)
-	s.upload("/settings/brand/logo", session, "logo", aLogo(t))
+	s.upload(session, aLogo(t))
 	for name, content := range map[string][]byte{
 		"neither a PNG nor a JPEG": []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`),
 		"larger than 512 KiB":      append(aLogo(t), make([]byte, 513<<10)...),
 		"Choose a file first":      nil,
 	} {
-		a := s.upload("/settings/brand/logo", session, "logo", content)
+		a := s.upload(session, content)
 		if a.status != http.StatusBadRequest {
 			t.Errorf("%s: %d", name, a.status)
 		}
 		a.has(t, name, `src="/brand/`)
 	}
-	if a := s.upload("/settings/brand/logo", session, "logo", make([]byte, 4<<20)); a.status != http.StatusBadRequest {
+	if a := s.upload(session, make([]byte, 4<<20)); a.status != http.StatusBadRequest {
 		t.Errorf("four megabytes: %d", a.status)
 	}
 }

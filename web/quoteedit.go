@@ -297,8 +297,8 @@ func (p *Pages) anotherRow(ctx context.Context, who auth.Person, v *quoteEditPag
 	case "plan":
 		v.Del("own")
 	case "own":
-		plan, err := id.Plan.Parse(v.Get("plan"))
-		if err != nil {
+		plan, _ := id.Plan.Parse(v.Get("plan"))
+		if plan == uuid.Nil {
 			v.wrong("plan", "Choose the plan first that the terms begin as.")
 			return true, nil
 		}

@@ -10,8 +10,10 @@ import (
 )
 
 var schemeOptions = []ui.Option{
-	{Value: "per_unit", Label: "each unit its price"}, {Value: "graduated", Label: "graduated: each unit the price of its tier"},
-	{Value: "volume", Label: "volume: all units the price of the tier reached"}, {Value: "package", Label: "each started package"},
+	{Value: "per_unit", Label: "each unit its price"},
+	{Value: "graduated", Label: "graduated: each unit the price of its tier"},
+	{Value: "volume", Label: "volume: all units the price of the tier reached"},
+	{Value: "package", Label: "each started package"},
 }
 
 var errNoTiers = errors.New("not tiers")

@@ -3,8 +3,8 @@ package billing
 import (
 	"archive/zip"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +16,11 @@ import (
 // zones are all of the toolchain's time zone database.
 func zones(t *testing.T) (out []string) {
 	t.Helper()
-	z, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
 	if os.IsNotExist(err) {
 		t.Fatal("the toolchain has no zoneinfo.zip")
 	}

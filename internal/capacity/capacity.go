@@ -161,16 +161,16 @@ func sales(contracts []billing.Contract, c Change) (out []sale) {
 func limitsOf(list []limits.Limit) []limits.Limit { return append([]limits.Limit{}, list...) }
 
 func rows(routes []tenants.Route, sold []sale, now time.Time) (out []Row) {
-	real := slices.ContainsFunc(routes, func(r tenants.Route) bool { return usable(r) && !r.Endpoint.Provider.Practice })
+	paid := slices.ContainsFunc(routes, func(r tenants.Route) bool { return usable(r) && !r.Endpoint.Provider.Practice })
 	var models []string
 	for _, r := range routes {
-		if usable(r) && (!real || !r.Endpoint.Provider.Practice) {
+		if usable(r) && (!paid || !r.Endpoint.Provider.Practice) {
 			models = append(models, r.Key.Models...)
 		}
 	}
 	slices.Sort(models)
 	for _, model := range slices.Compact(models) {
-		row := rowOf(model, routes, sold, real, now)
+		row := rowOf(model, routes, sold, paid, now)
 		same := slices.IndexFunc(out, func(o Row) bool {
 			return slices.Equal(o.Measures, row.Measures) && slices.Equal(o.Resting, row.Resting)
 		})
@@ -202,11 +202,11 @@ func compareFullness(a, b Row) int {
 
 func usable(r tenants.Route) bool { return r.Broken == nil && r.Key.Usable() }
 
-func rowOf(model string, routes []tenants.Route, sold []sale, real bool, now time.Time) Row {
+func rowOf(model string, routes []tenants.Route, sold []sale, paid bool, now time.Time) Row {
 	row := Row{Models: []string{model}}
 	var well, healthy []tenants.Route
 	for _, r := range routes {
-		if !r.Key.Serves(model) || !usable(r) || real && r.Endpoint.Provider.Practice {
+		if !r.Key.Serves(model) || !usable(r) || paid && r.Endpoint.Provider.Practice {
 			continue
 		}
 		well = append(well, r)

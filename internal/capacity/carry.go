@@ -19,8 +19,10 @@ type Counted struct {
 
 // Measures are what capacity is checked in.
 var Measures = []Counted{
-	{limits.DimensionTokens, limits.WindowMinute}, {limits.DimensionRequests, limits.WindowMinute},
-	{limits.DimensionTokens, limits.WindowDay}, {limits.DimensionRequests, limits.WindowDay},
+	{limits.DimensionTokens, limits.WindowMinute},
+	{limits.DimensionRequests, limits.WindowMinute},
+	{limits.DimensionTokens, limits.WindowDay},
+	{limits.DimensionRequests, limits.WindowDay},
 }
 
 const minutesOfDay = 24 * 60

@@ -81,7 +81,11 @@ func TestOfLimitsTheTightestThatAppliesToTheModelIsAllowed(t *testing.T) {
 		of    Counted
 		want  int64
 	}{
-		{"small", minute, 100}, {"big-1", minute, 40}, {"split", minute, 50}, {"big-1", day, 50_000}, {"small", day, 144_000},
+		{"small", minute, 100},
+		{"big-1", minute, 40},
+		{"split", minute, 50},
+		{"big-1", day, 50_000},
+		{"small", day, 144_000},
 		{"small", Counted{limits.DimensionRequests, limits.WindowDay}, Unlimited},
 	} {
 		if got := allowed(list, c.model, c.of); got != c.want {
@@ -95,8 +99,13 @@ func TestARatioIsRoundedUpAndReadsAsAFactor(t *testing.T) {
 		sold, carried, percent int64
 		words                  string
 	}{
-		{1_880_000, 450_000, 418, "4.18 times"}, {450, 100, 450, "4.5 times"}, {1, 1000, 1, "0.01 times"}, {0, 0, 0, "0 times"},
-		{1, 0, Unlimited, "without end more than"}, {Unlimited, 5, Unlimited, "without end more than"}, {400, 100, 400, "4 times"},
+		{1_880_000, 450_000, 418, "4.18 times"},
+		{450, 100, 450, "4.5 times"},
+		{1, 1000, 1, "0.01 times"},
+		{0, 0, 0, "0 times"},
+		{1, 0, Unlimited, "without end more than"},
+		{Unlimited, 5, Unlimited, "without end more than"},
+		{400, 100, 400, "4 times"},
 	} {
 		if got := percentOf(c.sold, c.carried); got != c.percent || Times(got) != c.words {
 			t.Errorf("%d of %d: %d, %q", c.sold, c.carried, got, Times(got))

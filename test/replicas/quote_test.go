@@ -29,8 +29,11 @@ func TestAQuoteBecomesWhatItSays(t *testing.T) {
 	}
 	quote := "/api/v1/quotes/" + q.Text("id")
 	sent := pair[1].Want(t, 200, "POST", quote+"/send", w.ManagementKey, `{}`)
-	link := sent.Text("public_url")
-	path := link[strings.Index(link, "/q/"):]
+	_, token, found := strings.Cut(sent.Text("public_url"), "/q/")
+	if !found {
+		t.Fatalf("sent, it has no page: %s", sent)
+	}
+	path := "/q/" + token
 	if page := pair[0].Want(t, 200, "GET", path, "", nil); !strings.Contains(string(page.Body), "Marlow &amp; Finch") || !strings.Contains(string(page.Body), "<b>40</b> units a day") {
 		t.Fatalf("the page says %s", page)
 	}
