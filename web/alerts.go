@@ -69,6 +69,8 @@ func alertWords(a notify.Alert) string {
 		return "The books fall behind"
 	case notify.AlertDiffer:
 		return "The books of a day differ"
+	case notify.AlertLetters:
+		return "Something could not be counted"
 	}
 	what := strings.ReplaceAll(string(a.Dimension), "_", " ")
 	whose := map[limits.ScopeKind]string{limits.ScopeCustomer: "any customer", limits.ScopeAPIKey: "any API key", limits.ScopeProviderKey: "any provider key"}[a.Scope]
@@ -196,6 +198,7 @@ var watched = []struct {
 	{"unpriced", "a model’s cost is not known", notify.Alert{Kind: notify.AlertUnpriced}},
 	{"behind", "the books fall behind", notify.Alert{Kind: notify.AlertBehind}},
 	{"differ", "the books of a day differ", notify.Alert{Kind: notify.AlertDiffer}},
+	{"letters", "something could not be counted", notify.Alert{Kind: notify.AlertLetters}},
 }
 
 // alert reads the form of a new alert.
@@ -287,6 +290,9 @@ func (p *Pages) removeAlert(c echo.Context, who auth.Person, w workspace) error 
 func (v alertsPage) when() ui.Input {
 	in := v.input("when", "Tell me when")
 	for _, x := range watched {
+		if x.alert.Kind == notify.AlertLetters && !v.Tenant.Operator {
+			continue
+		}
 		in.Options = append(in.Options, ui.Option{Value: x.value, Label: x.words, Chosen: x.value == v.Get("when")})
 	}
 	return in

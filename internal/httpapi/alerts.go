@@ -13,7 +13,7 @@ import (
 )
 
 type alertBody struct {
-	Kind        string         `json:"kind,omitempty" enum:"usage,provider_key_cooling,provider_key_failed,unpriced,pipeline_behind,books_differ" description:"Absent: usage"`
+	Kind        string         `json:"kind,omitempty" enum:"usage,provider_key_cooling,provider_key_failed,unpriced,pipeline_behind,books_differ,dead_letters" description:"Absent: usage"`
 	Name        string         `json:"name,omitempty" description:"For people; in its mails and messages"`
 	Scope       string         `json:"scope,omitempty" enum:"tenant,customer,api_key,provider_key" description:"Whose usage, where no one of them is named: each of that kind by itself. Absent: the tenant's amount, or every limit's percent"`
 	Customer    string         `json:"customer,omitempty" description:"Only this one" example:"cus_01kb0000000000000000000000"`

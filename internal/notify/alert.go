@@ -28,6 +28,7 @@ const (
 	AlertUnpriced AlertKind = "unpriced"             // once a day and model whose cost is not known
 	AlertBehind   AlertKind = "pipeline_behind"      // once until the books have caught up
 	AlertDiffer   AlertKind = "books_differ"         // once a day whose books differ, until they agree
+	AlertLetters  AlertKind = "dead_letters"         // of the operator: once an hour in which some came
 )
 
 // BehindMinutes is how far behind the books are where an alert does not say.
@@ -79,7 +80,7 @@ const (
 )
 
 // kinds are those that an alert may be of.
-var kinds = []AlertKind{AlertUsage, AlertCooling, AlertFailed, AlertUnpriced, AlertBehind, AlertDiffer}
+var kinds = []AlertKind{AlertUsage, AlertCooling, AlertFailed, AlertUnpriced, AlertBehind, AlertDiffer, AlertLetters}
 
 func (a Alert) check() error {
 	wrong := a.checkKind()
@@ -105,7 +106,7 @@ func (a Alert) check() error {
 func (a Alert) checkKind() (wrong []fault.Field) {
 	switch {
 	case !slices.Contains(kinds, a.Kind):
-		return []fault.Field{{Pointer: "/kind", Code: "not_one_of", Message: "Must be one of usage, provider_key_cooling, provider_key_failed, unpriced, pipeline_behind, books_differ."}}
+		return []fault.Field{{Pointer: "/kind", Code: "not_one_of", Message: "Must be one of usage, provider_key_cooling, provider_key_failed, unpriced, pipeline_behind, books_differ, dead_letters."}}
 	case a.Kind != AlertUsage && (a.Scope != "" || a.Dimension != "" || a.Window != "" || a.Percent != 0 || a.Amount != 0):
 		return []fault.Field{{Pointer: "/kind", Code: "not_for_this_kind", Message: "Alerts of this kind have no percent, amount, dimension, window or scope."}}
 	case a.Kind == AlertUsage:
@@ -154,6 +155,13 @@ func (s *Service) AddAlert(ctx context.Context, tenant uuid.UUID, a Alert) (Aler
 	a.ID, a.CreatedAt, a.Emails = id.New(), s.instant(), append([]string{}, a.Emails...)
 	a.SetAt = a.CreatedAt
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if a.Kind == AlertLetters {
+			if t, err := tenants.ReadTenant(ctx, tx, tenant, s.now()); err != nil {
+				return err
+			} else if !t.Operator {
+				return fault.InvalidFields(fault.Field{Pointer: "/kind", Code: "not_for_this_tenant", Message: "Dead letters are the operator's; no other tenant sees them."})
+			}
+		}
 		if err := s.scopeExists(ctx, tx, tenant, &a); err != nil {
 			return err
 		}

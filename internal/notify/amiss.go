@@ -38,6 +38,29 @@ func (b books) apart(a Alert) ([]Reading, error) {
 	return out, err
 }
 
+// letters are the hours in which something could not be counted since the alert
+// was made, and is not counted yet. They are all tenants', so the operator's
+// alone.
+func (b books) letters(a Alert) ([]Reading, error) {
+	if !b.tenant.Operator {
+		return nil, nil
+	}
+	rows, err := b.tx.Query(b.ctx, `
+		select date_trunc('hour', created_at, 'UTC'), count(*)
+		from dead_letters
+		where created_at >= $1 and replayed_at is null
+		group by 1`, a.CreatedAt)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Reading, error) {
+		r := Reading{Alert: a.ID, Subject: "letters", Name: "dead letters"}
+		err := row.Scan(&r.Period, &r.Value)
+		r.Period = r.Period.UTC()
+		return r, err
+	})
+}
+
 // over notes what is well again of an alert that fires once until then, so that
 // it may fire again.
 func over(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, a Alert, amiss []Reading) error {

@@ -203,3 +203,52 @@ func TestAnAlertThatRestsTellsNothingAndThenWhatStillHolds(t *testing.T) {
 		t.Errorf("a long name: %v", err)
 	}
 }
+
+// letter keeps something that could not be counted.
+func (r *rig) letter() {
+	r.t.Helper()
+	if err := r.pg.Worker.Tx(r.t.Context(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.t.Context(), `
+			insert into dead_letters (dead_letter_id, reason, subject, headers, payload, created_at) values ($1, 'bad_signature', 'usage.v1.0', '{}', 'x', $2)`, id.New(), r.clock())
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestTheOperatorAloneIsToldOfDeadLettersOnceAnHourInWhichSomeCame(t *testing.T) {
+	r := newRig(t)
+	_, err := r.AddAlert(t.Context(), r.tenant, Alert{Kind: AlertLetters, Mail: true})
+	if f := fault.Of(err); len(f.Fields) != 1 || f.Fields[0].Code != "not_for_this_tenant" {
+		t.Fatalf("of another tenant: %v", err)
+	}
+	if err := r.pg.App.WithTenant(t.Context(), r.tenant, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update tenants set is_operator = true where tenant_id = $1`, r.tenant)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.endpoint(newFar(t, 200), "alert.fired")
+	r.pass(r.clock().Truncate(time.Hour).Add(time.Hour).Sub(r.clock())) // an hour begins
+	r.letter()                                                          // before anybody asked
+	r.pass(time.Second)
+	r.watch(AlertLetters, 0)
+	for i, step := range []struct {
+		pass   time.Duration
+		letter bool
+		fired  int
+	}{{0, false, 0}, {time.Minute, true, 1}, {time.Minute, true, 1}, {time.Hour, false, 1}, {0, true, 2}, {24 * time.Hour, false, 2}} {
+		r.pass(step.pass)
+		if step.letter {
+			r.letter()
+		}
+		r.evaluate()
+		r.evaluate()
+		if n := r.fired(); n != step.fired {
+			t.Fatalf("step %d: fired %d times, not %d", i, n, step.fired)
+		}
+	}
+	if m := r.outbox.Messages()[0]; !strings.Contains(m.Text, "could not be counted") || !strings.Contains(m.Text, "/pipeline") {
+		t.Errorf("mail: %+v", m)
+	}
+}

@@ -92,6 +92,8 @@ func (b books) read(a Alert) ([]Reading, error) {
 		return b.behind(a)
 	case a.Kind == AlertDiffer:
 		return b.apart(a)
+	case a.Kind == AlertLetters:
+		return b.letters(a)
 	case a.Percent > 0:
 		return b.shares(a)
 	}

@@ -24,6 +24,11 @@ func Words(a Alert, r Reading, currency string) string {
 		return "The books are " + grouped(r.Value) + " minutes behind (alert at " + strconv.Itoa(a.Minutes) + "): calls that ended after " + instant(r.Period) + " may be missing from reports"
 	case AlertDiffer:
 		return "The books of " + r.Name + " differ from their calls"
+	case AlertLetters:
+		if r.Value == 1 {
+			return "A message could not be counted, and is kept as a dead letter"
+		}
+		return grouped(r.Value) + " messages could not be counted, and are kept as dead letters"
 	}
 	figure := func(n int64) string {
 		if a.Dimension == limits.DimensionSpend {
@@ -72,6 +77,9 @@ func mailText(a Alert, r Reading, words, publicURL string) string {
 		when = "No call is lost: what is on its way is counted when it arrives. This alert tells again only after the books had caught up."
 	case AlertDiffer:
 		when, page = "Found "+instant(r.Period)+". This alert tells of that day again only after its books agreed.", "/reconcile?day="+r.Subject
+	}
+	if a.Kind == AlertLetters {
+		when, page = "In the hour from "+instant(r.Period)+". Everything else is counted meanwhile. This alert tells once an hour in which some come.", "/pipeline"
 	}
 	if a.Name != "" {
 		when = "Alert: " + a.Name + ".\n" + when
