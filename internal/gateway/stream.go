@@ -84,6 +84,7 @@ func (x *exchange) stream(resp *http.Response) *failure {
 	case f.out != nil:
 		f.buffer = f.buffer[:0]
 		f.end(err)
+		x.rest(resp.Body)
 		return nil
 	case failed:
 		return x.inside(resp.Header, body)
@@ -91,11 +92,26 @@ func (x *exchange) stream(resp *http.Response) *failure {
 		f.begin()
 		f.out.write(f.x.at.Endpoint.Secret.ScrubBytes(f.buffer))
 		f.end(err)
+		x.rest(resp.Body)
 		return nil
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, wire.ErrLineTooLong), errors.Is(err, errTooMuch):
 		return x.invalid(err)
 	}
 	return x.lost(fault.New(fault.Upstream, "upstream_cut", "The provider's answer ended early.").Because(err))
+}
+
+// What comes after the last word of a stream is its end, and the connection is
+// the next call's when that was read.
+const (
+	restFor   = 250 * time.Millisecond
+	restBytes = 4 << 10
+)
+
+// rest waits for it, for a moment: the client has its answer.
+func (x *exchange) rest(body io.Reader) {
+	enough := time.AfterFunc(restFor, func() { x.try.watch.cancel(nil) })
+	defer enough.Stop()
+	_, _ = io.CopyN(io.Discard, body, restBytes)
 }
 
 // noStream is an answer in one piece where a stream was asked for: it is bought,
