@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/limits"
 	"weir/internal/money"
 	"weir/internal/tenants"
@@ -19,6 +20,7 @@ type company struct {
 	plans                              []plan
 	offers                             []offer
 	customers                          []customer
+	brand                              branding.Text // the zero value: Weir's own look
 }
 
 type provider struct {
@@ -151,6 +153,7 @@ var cast = []company{
 		name: "Brook & Tarn", email: "ines@brook.example", owner: "Ines Okafor", zone: "Europe/Berlin", currency: "EUR",
 		providers: []provider{openAI, claude, groq, second},
 		account:   "Relay account",
+		brand:     branding.Text{LegalLine: "Brook & Tarn GmbH, Uferweg 12, 10115 Berlin", Hue: "fir", SupportEmail: "help@brook.example"},
 		aliases: []tenants.NewAlias{
 			{Name: "brook-fast", Description: "Chat and triage", Candidates: []tenants.AliasCandidate{
 				{Model: "gpt-4.1-mini", Provider: "openai", Priority: 1, Weight: 3}, {Model: "llama-3.3-70b", Priority: 1}, {Model: "claude-sonnet-4-5"},

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir/internal/billing"
+	"weir/internal/branding"
 	"weir/internal/catalogue"
 	"weir/internal/fault"
 	"weir/internal/keyring"
@@ -147,6 +148,9 @@ func (f filler) found(ctx context.Context, c company) error {
 		if err := f.addCustomer(ctx, tenant, customer, plans[customer.plan]); err != nil {
 			return err
 		}
+	}
+	if _, err := branding.New(f.app, func() time.Time { return f.o.Now }).Change(ctx, tenant, branding.Change{LegalLine: &c.brand.LegalLine, Hue: &c.brand.Hue, SupportEmail: &c.brand.SupportEmail}); err != nil {
+		return err
 	}
 	if err := f.addOffers(ctx, tenant, c.offers, plans); err != nil {
 		return err

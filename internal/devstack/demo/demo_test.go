@@ -34,6 +34,25 @@ func books(t *testing.T, db postgrestest.Database) [3]int64 {
 	return b
 }
 
+// brandedHues are the colours that the tenants of the cast have said.
+func brandedHues(t *testing.T, db postgrestest.Database) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(t.Context(), `select hue from brands where hue <> ''`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hues, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hues
+}
+
 func TestFillingAgainMakesNothingTwiceAndTheBooksBalance(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.New(t)
@@ -48,6 +67,9 @@ func TestFillingAgainMakesNothingTwiceAndTheBooksBalance(t *testing.T) {
 	once := books(t, db)
 	if len(first) != 3 || once[0] < 3000 || once[0] != once[2] || once[1] != 0 {
 		t.Fatalf("%v %v", first, once)
+	}
+	if hue := brandedHues(t, db); len(hue) != 1 || hue[0] != "fir" {
+		t.Errorf("the tenants with a colour of their own: %v", hue)
 	}
 	if _, err := Fill(t.Context(), o); err != nil {
 		t.Fatal(err)
