@@ -18,7 +18,8 @@ type capacityView struct {
 	Ceiling string
 	Over    bool
 	Rows    []capacityRow
-	More    int // rows that are not shown
+	More    int    // rows that are not shown
+	Tipping string // plans of which one customer more goes over the ceiling
 }
 
 // capacityRow is one model, or several that stand alike.
@@ -45,6 +46,7 @@ func (p *Pages) capacityOf(c echo.Context, read func() (capacity.Report, error))
 	if r.CeilingPercent > 0 {
 		v.Ceiling = factor(r.CeilingPercent)
 	}
+	v.Tipping = strings.Join(r.Tipping, ", ")
 	for _, row := range r.Rows {
 		if len(v.Rows) == mostCapacityRows {
 			v.More++

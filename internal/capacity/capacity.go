@@ -45,8 +45,9 @@ type Change struct {
 
 // Report is how what is sold stands to what is carried.
 type Report struct {
-	CeilingPercent int64 // the tenant's; 0: none chosen
-	Rows           []Row // the fullest first
+	CeilingPercent int64    // the tenant's; 0: none chosen
+	Rows           []Row    // the fullest first
+	Tipping        []string // names of published plans of which one customer more goes over the ceiling
 }
 
 // Row is one model, or several that stand exactly alike.
@@ -137,7 +138,38 @@ func (s *Service) Check(ctx context.Context, tenant uuid.UUID, c Change) (Report
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{CeilingPercent: t.CeilingPercent, Rows: rows(routes, sales(contracts, c), s.now())}, nil
+	r := Report{CeilingPercent: t.CeilingPercent, Rows: rows(routes, sales(contracts, c), s.now())}
+	if r.CeilingPercent > 0 {
+		plans, err := s.billing.Plans(ctx, tenant, uuid.Nil, mostPlans)
+		if err != nil {
+			return r, err
+		}
+		for _, p := range plans.Items {
+			if p.Version.Status == billing.Published && r.tips(p.Version.Limits) {
+				r.Tipping = append(r.Tipping, p.Name)
+			}
+		}
+	}
+	return r, nil
+}
+
+// mostPlans is how many plans are asked whether they tip.
+const mostPlans = 100
+
+// tips tells whether one customer more with these limits, on top of the change,
+// goes over the ceiling.
+func (r Report) tips(list []limits.Limit) bool {
+	for _, row := range r.Rows {
+		for _, m := range row.Measures {
+			for _, model := range row.Models {
+				more := allowed(list, model, m.Counted)
+				if more > 0 && percentOf(sum(m.After, more), m.Carried) > r.CeilingPercent {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // sale is one customer's limits, before and after a change; nil: it is none.

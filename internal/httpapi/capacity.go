@@ -18,6 +18,7 @@ type capacityBody struct {
 type capacityJSON struct {
 	CeilingPercent int64             `json:"ceiling_percent" description:"The tenant's; 0: none chosen"`
 	Over           bool              `json:"over" description:"This sells more of some model, and of that more than the ceiling"`
+	Tipping        []string          `json:"tipping" description:"Names of published plans of which one customer more, on top of this, goes over the ceiling"`
 	Models         []capacityRowJSON `json:"models" description:"The fullest first; models that stand exactly alike are one row"`
 }
 
@@ -46,7 +47,7 @@ func finite(n int64) *int64 {
 }
 
 func capacityOf(r capacity.Report) capacityJSON {
-	out := capacityJSON{CeilingPercent: r.CeilingPercent, Over: r.Over(), Models: []capacityRowJSON{}}
+	out := capacityJSON{CeilingPercent: r.CeilingPercent, Over: r.Over(), Tipping: append([]string{}, r.Tipping...), Models: []capacityRowJSON{}}
 	for _, row := range r.Rows {
 		x := capacityRowJSON{Models: row.Models, Over: row.Over(r.CeilingPercent), Resting: append([]string{}, row.Resting...), Measures: []capacityPart{}}
 		for _, m := range row.Measures {

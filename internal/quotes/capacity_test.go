@@ -1,6 +1,7 @@
 package quotes_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func TestAQuoteOverTheCeilingNeedsAReasonThatIsKept(t *testing.T) {
 	must(t, err)
 	if report.Over() || report.Percent() != 250 {
 		t.Fatalf("%d%%, over %v: %+v", report.Percent(), report.Over(), report.Rows)
+	}
+	if !slices.Equal(report.Tipping, []string{"Team"}) { // a third of 500 would be 1,500 of 400
+		t.Fatalf("tipping: %v", report.Tipping)
 	}
 	r.ceiling(249)
 	if _, err := r.quotes[0].Send(t.Context(), r.tenant, q.ID, ""); code(err) != "over_capacity" || !fault.Is(err, fault.Refused) || !strings.Contains(err.Error(), "2.5 times") {
