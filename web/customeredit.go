@@ -11,6 +11,7 @@ import (
 	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/portal"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 	"weir/web/ui"
@@ -118,7 +119,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	if strings.TrimSpace(f.Get("word")) != x.Name {
 		return p.askAgain(c, w, ask, f)
 	}
-	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, portal.Forget, exports.Forget); err != nil {
+	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, quotes.Forget, portal.Forget, exports.Forget); err != nil {
 		return err
 	}
 	return done(c, at, "customer-erased")

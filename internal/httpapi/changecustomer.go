@@ -6,6 +6,7 @@ import (
 	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/portal"
+	"weir/internal/quotes"
 	"weir/internal/tenants"
 	"weir/internal/usage"
 )
@@ -78,6 +79,6 @@ func eraseCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error) 
 	if err != nil {
 		return customerJSON{}, err
 	}
-	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, portal.Forget, exports.Forget)
+	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, quotes.Forget, portal.Forget, exports.Forget)
 	return customerOf(c), err
 }

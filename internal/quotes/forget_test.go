@@ -1,0 +1,44 @@
+package quotes_test
+
+import (
+	"testing"
+
+	"weir/internal/quotes"
+	"weir/internal/tenants"
+)
+
+func TestAnErasedCustomerIsNamedInNoneOfItsQuotesAndMails(t *testing.T) {
+	r := newRig(t)
+	w := r.wanted()
+	w.Note = "Dear Adaeze"
+	_, token := r.sent(w)
+	got, err := r.quotes[0].Accept(t.Context(), token, yes(1))
+	must(t, err)
+	w.Customer = got.Result.Customer
+	_, second := r.sent(w)
+	other := r.wanted()
+	other.To = quotes.Recipient{Name: "Bo Kestrel", Email: "bo@kestrel.example"}
+	kept, _ := r.sent(other)
+	for range 2 {
+		_, err = r.tenants.EraseCustomer(t.Context(), r.tenant, got.Result.Customer, quotes.Forget)
+		must(t, err)
+	}
+	for what, sql := range map[string]string{
+		"quotes":   `select count(*) from quotes x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"versions": `select count(*) from quote_versions x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"mails":    `select count(*) from mails x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+	} {
+		if n := r.count(sql); n != 0 {
+			t.Errorf("%d %s name who was erased", n, what)
+		}
+	}
+	if p, err := r.quotes[1].Open(t.Context(), token, true); err != nil || p.Status != quotes.Accepted || p.To.Name != tenants.ErasedName || p.Result != got.Result {
+		t.Errorf("what was accepted: %+v, %v", p.Quote, err)
+	}
+	if _, err := r.quotes[1].Accept(t.Context(), second, yes(1)); code(err) != "quote_withdrawn" {
+		t.Errorf("what was open yet: %v", err)
+	}
+	if q, err := r.quotes[0].Quote(t.Context(), r.tenant, kept.ID, 0); err != nil || q.To != other.To || !q.Status.Open() || r.count(`select count(*) from mails where tenant_id = $1 and recipient = 'bo@kestrel.example'`) != 1 {
+		t.Errorf("another's: %+v, %v", q, err)
+	}
+}
