@@ -172,6 +172,7 @@ var codeGroups = []codeGroup{
 		{"too_many", "400", "There are too many entries.", "Send fewer."},
 		{"empty", "400", "An empty list would allow nothing.", "Leave it out, or name something."},
 		{"duplicate", "400", "Two entries say the same thing.", "Keep one."},
+		{"not_for_this_tenant", "400", "Only the operator's tenant has this.", "Ask whoever runs this installation."},
 		{"not_for_this_kind", "400", "The member does not go with the others.", "Leave it out."},
 		{"bad_characters", "400", "There are characters that may not be there.", "Use printable text."},
 		{"bad_amount", "400", "This is no amount of that currency.", `Send a decimal string such as "49.00".`},

@@ -108,6 +108,9 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Taken
 		if err := answerable(out.Public, a.Version); err != nil {
 			return err
 		}
+		if err := s.servable(ctx, tx, tenant, out.Customer); err != nil {
+			return err
+		}
 		if wrong := append(tenants.CheckName("/name", a.Name), tenants.CheckEmail("/email", a.Email)...); len(wrong) > 0 {
 			return fault.InvalidFields(wrong...)
 		}
@@ -117,11 +120,28 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Taken
 	return out, err
 }
 
+// servable is the Conflict of a quote for a customer that there is no more, or
+// that is suspended.
+func (s *Service) servable(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
+	if customer == uuid.Nil {
+		return nil
+	}
+	c, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+	if fault.Is(err, fault.NotFound) || err == nil && c.SuspendedAt != nil {
+		return unavailable()
+	}
+	return err
+}
+
+func unavailable() error {
+	return broken("quote_unavailable", "This quote cannot be answered at the moment. Ask whoever sent it.")
+}
+
 // answerable is the Conflict that an answer to the quote runs into, if any.
 func answerable(p Public, version int) error {
 	switch {
 	case p.Tenant.SuspendedAt != nil:
-		return broken("quote_unavailable", "This quote cannot be answered at the moment. Ask whoever sent it.")
+		return unavailable()
 	case p.Status == Expired:
 		return broken("quote_expired", "The time of this quote is over. Ask whoever sent it for a new one.")
 	case p.Status == Declined:

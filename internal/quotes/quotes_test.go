@@ -290,6 +290,13 @@ func TestACustomerThatThereIsMovesAndKeepsItsKey(t *testing.T) {
 	w := r.wanted()
 	w.Customer, w.Own = c.ID, own
 	_, token := r.sent(w)
+	_, err = r.tenants.SuspendCustomer(t.Context(), r.tenant, c.ID)
+	must(t, err)
+	if _, err := r.quotes[0].Accept(t.Context(), token, yes(1)); code(err) != "quote_unavailable" {
+		t.Fatalf("suspended: %v", err)
+	}
+	_, err = r.tenants.ResumeCustomer(t.Context(), r.tenant, c.ID)
+	must(t, err)
 	got, err := r.quotes[0].Accept(t.Context(), token, yes(1))
 	must(t, err)
 	if got.Secret != "" || got.Result.APIKey != uuid.Nil || got.Result.Subscription != sub.ID || got.Result.Customer != c.ID {

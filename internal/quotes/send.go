@@ -233,12 +233,12 @@ func (s *Service) oweOffer(ctx context.Context, tx pgx.Tx, t tenants.Tenant, q Q
 	if q.Offer.Note != "" {
 		note = q.Offer.Note + "\n\n"
 	}
-	m := notify.Mail{To: q.To.Email, Subject: fmt.Sprintf("%s: quote %s", brand.Name(), q.Number), At: s.now(), Text: fmt.Sprintf(`Hello %s,
+	m := notify.Mail{To: q.To.Email, Link: link, Subject: fmt.Sprintf("%s: quote %s", brand.Name(), q.Number), At: s.now(), Text: fmt.Sprintf(`Hello %s,
 
 %s offers you: %s.
 
 %sRead it, with what each number means, and accept it here, until %s:
 %s
-`, q.To.Name, brand.Name(), billing.Sentence(q.Offer.Terms.Limits), note, q.Offer.ValidUntil.In(zone).Format("2 January 2006, 15:04 MST"), link)}
+`, q.To.Name, brand.Name(), billing.Sentence(q.Offer.Terms.Limits), note, q.Offer.ValidUntil.In(zone).Format("2 January 2006, 15:04 MST"), notify.LinkHere)}
 	return s.mail.OweMail(ctx, tx, t.ID, brand.Letter(m))
 }
