@@ -34,7 +34,7 @@ var navigation = []navGroup{
 	{"", []entry{{Path: "/", Icon: "home", Words: "Home"}}},
 	{"Sell", []entry{
 		{Path: "/plans", Icon: "plans", Words: "Plans"},
-		{Path: "/quotes", Icon: "quotes", Words: "Quotes", Needs: changePlans},
+		{Path: "/quotes", Icon: "quotes", Words: "Quotes", Needs: changePlans, Apart: true},
 		{Path: "/customers", Icon: "customers", Words: "Customers", Needs: seeCustomers},
 	}},
 	{"Run", []entry{

@@ -117,8 +117,12 @@ func notPublished() error {
 
 // Again is a version's terms as the start of another.
 func (v Version) Again() NewVersion {
+	list := slices.Clone(v.Limits)
+	for i := range list {
+		list[i].ID, list[i].Zone, list[i].PastZones = uuid.Nil, "", nil // they are the version's, and the tenant's
+	}
 	return NewVersion{
-		Limits: slices.Clone(v.Limits), Prices: slices.Clone(v.Prices), Period: v.Period, TrialDays: v.TrialDays, CapOutput: v.CapOutput,
+		Limits: list, Prices: slices.Clone(v.Prices), Period: v.Period, TrialDays: v.TrialDays, CapOutput: v.CapOutput,
 		BaseFee: &money.Amount{Amount: money.FormatMinor(v.BaseFee, v.Currency), Currency: v.Currency},
 		Minimum: &money.Amount{Amount: money.FormatMinor(v.Minimum, v.Currency), Currency: v.Currency},
 	}

@@ -10,6 +10,8 @@ import (
 
 	"weir/internal/billing"
 	"weir/internal/fault"
+	"weir/internal/limits"
+	"weir/internal/money"
 	"weir/internal/quotes"
 	"weir/internal/tenants"
 )
@@ -148,6 +150,20 @@ func TestAQuoteWithTermsOfItsOwnBecomesExactlyThem(t *testing.T) {
 	must(t, err)
 	if len(plans.Items) != 1 || len(found) != 1 || plans.Items[0].ID != r.plan.ID {
 		t.Fatalf("the list of plans holds what one quote offers: %+v", plans.Items)
+	}
+}
+
+func TestAQuoteWithAFeeOfItsOwnHasEverythingElseOfItsPlan(t *testing.T) {
+	r := newRig(t)
+	n := terms(500, "49.00")
+	n.Limits = append(n.Limits, limits.Limit{Dimension: limits.DimensionTokens, Window: limits.WindowDay, Amount: 5_000_000})
+	plan, err := r.billing.AddPublished(t.Context(), r.tenant, "Daily", n)
+	must(t, err)
+	w := r.wanted()
+	w.Plan, w.Own = plan.ID, &quotes.Own{BaseFee: &money.Amount{Amount: "9.00", Currency: "EUR"}}
+	q, _ := r.sent(w)
+	if got := q.Offer.Terms; got.BaseFee != 900 || len(got.Limits) != 2 || got.Limits[0].Amount != 500 || len(got.Prices) != 2 {
+		t.Fatalf("%+v", got)
 	}
 }
 

@@ -155,7 +155,31 @@ func (f filler) found(ctx context.Context, c company) error {
 	if err := f.addOffers(ctx, tenant, c.offers, plans); err != nil {
 		return err
 	}
+	if err := f.nextVersion(ctx, tenant, plans[c.revised]); err != nil {
+		return err
+	}
 	return f.addTelling(ctx, tenant)
+}
+
+// nextVersion publishes another version of a plan, which nobody is on yet; of none
+// where the company has none.
+func (f filler) nextVersion(ctx context.Context, tenant, plan uuid.UUID) error {
+	if plan == uuid.Nil {
+		return nil
+	}
+	x, err := f.plans.Plan(ctx, tenant, plan)
+	if err != nil {
+		return err
+	}
+	next := x.Version.Again()
+	for i := range next.Limits {
+		next.Limits[i].Amount += next.Limits[i].Amount / 4
+	}
+	if _, err := f.plans.AddVersion(ctx, tenant, plan, next); err != nil {
+		return err
+	}
+	_, err = f.plans.Publish(ctx, tenant, plan)
+	return err
 }
 
 // addTelling makes alerts, and a webhook endpoint that is off: what a demo tells

@@ -24,7 +24,7 @@ var Inside = []string{
 	"/playground",
 	"/plans", "/plans/:id", "/plans/:id/compare", "/plans/:id/edit", "/plans/:id/move", "/plans/:id/retire", "/plans/new",
 	"/providers", "/providers/:id", "/providers/:id/clear", "/providers/:id/edit", "/providers/:id/remove", "/providers/:id/rotate", "/providers/:id/switch", "/providers/new", "/providers/pools/:id", "/providers/pools/:id/remove", "/providers/pools/new",
-	"/quotes", "/quotes/:id", "/quotes/:id/edit", "/quotes/new",
+	"/q/:token", "/quotes", "/quotes/:id", "/quotes/:id/edit", "/quotes/new",
 	"/reconcile", "/requests", "/requests/:id", "/search", "/settings", "/setup", "/usage", "/usage/what-if",
 	"/alerts", "/alerts/:id", "/alerts/:id/remove", "/webhooks", "/webhooks/:id", "/webhooks/:id/remove", "/webhooks/messages/:id", "/webhooks/new",
 }
@@ -40,13 +40,16 @@ func Name(shape string) string {
 	return strings.NewReplacer("/:id", "-one", "/", "-").Replace(strings.TrimPrefix(shape, "/"))
 }
 
-var ids = regexp.MustCompile(`/[a-z]{3}_[0-9a-z]{26}`)
+var (
+	ids   = regexp.MustCompile(`/[a-z]{3}_[0-9a-z]{26}`)
+	links = regexp.MustCompile(`^/q/[A-Za-z0-9_-]{43}`)
+)
 
 // Shape of a path: ids are taken out, and what is asked for.
 func Shape(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path, _, _ = strings.Cut(path, "#")
-	return ids.ReplaceAllString(path, "/:id")
+	return ids.ReplaceAllString(links.ReplaceAllString(path, "/q/:token"), "/:id")
 }
 
 // Walk follows the links from where the tab is and returns one page of each
