@@ -166,7 +166,7 @@ var cast = []company{
 			{name: "Team", fee: "49.00", currency: "EUR", rpm: 60, tpm: 60_000, tokensDay: 2_500_000, pricePerMille: 1300, simultaneously: 20},
 			{name: "Scale", fee: "290.00", currency: "EUR", rpm: 500, tpm: 200_000, tokensDay: 9_000_000, pricePerMille: 1200, simultaneously: 80, eachUser: 40},
 		},
-		revised: "Team",
+		revised: "Scale",
 		offers: []offer{
 			{person: "Ida Vale", email: "ida@vale-transit.example", company: "Vale Transit", plan: "Team", daysAgo: 26, sent: true},
 			{person: "Sam Orrin", email: "sam@orrin.example", company: "Orrin Labs", plan: "Team", daysAgo: 20, sent: true, looks: 3, declined: "too little a minute"},
