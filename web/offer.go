@@ -1,20 +1,16 @@
 package web
 
 import (
-	"encoding/json"
+	"fmt"
 	"math"
-	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/branding"
-	"weir/internal/fault"
 	"weir/internal/id"
-	"weir/internal/jsonbody"
 	"weir/internal/limits"
 	sums "weir/internal/money"
 	"weir/internal/quotes"
@@ -25,25 +21,18 @@ import (
 // offerSheet is a quote as whoever has its link sees it.
 type offerSheet struct {
 	form
-	Token, Path string
-	Quote       quotes.Quote
-	Tenant      tenants.Tenant
-	Brand       branding.Brand
-	Until       string    // when it ends, in words
-	Now         time.Time // in the tenant's zone
-	Says        string
-	Terms       offerTerms
-	Busy        *busyHalfHour
-	Accept      string // the button's words
+	Path   string
+	Quote  quotes.Quote
+	Brand  branding.Brand
+	Until  string    // when it ends, in words
+	Now    time.Time // in the tenant's zone
+	Says   string
+	Terms  offerTerms
+	Busy   *ui.Band // an example of traffic that meets the limit of a minute; nil: it has none
+	Accept string   // the button's words
 }
 
-// busyHalfHour is an example of traffic that meets the limit of a minute.
-type busyHalfHour struct {
-	Band  ui.Band
-	Words string // of the limit
-}
-
-// offer answers GET /q/:token. That somebody looked is noted, unless it is
+// offerPage answers GET /q/:token. That somebody looked is noted, unless it is
 // somebody who is signed in here, or a browser that looks ahead.
 func (p *Pages) offerPage(c echo.Context) error {
 	r := c.Request()
@@ -73,7 +62,7 @@ func (p *Pages) offerOf(c echo.Context, x quotes.Public, token string) (offerShe
 	if err != nil {
 		return offerSheet{}, err
 	}
-	v := offerSheet{Token: token, Path: "/q/" + token, Quote: x.Quote, Tenant: x.Tenant, Now: p.now().In(zone), Says: sentence(x.Offer.Terms.Limits), Accept: "Accept"}
+	v := offerSheet{Path: "/q/" + token, Quote: x.Quote, Now: p.now().In(zone), Says: sentence(x.Offer.Terms.Limits), Accept: "Accept"}
 	if fee := x.Offer.Terms.BaseFee; fee > 0 {
 		v.Accept = "Accept for " + sums.FormatMinor(fee, x.Offer.Terms.Currency) + " " + x.Offer.Terms.Currency + " a month"
 	}
@@ -97,7 +86,7 @@ func throughWords(end time.Time, zone *time.Location) string {
 
 // busy draws half an hour that meets the plan's limit of a minute; nil where it
 // has none for all models.
-func busy(list []limits.Limit) *busyHalfHour {
+func busy(list []limits.Limit) *ui.Band {
 	var of *limits.Limit
 	for i, l := range list {
 		general := l.Window == limits.WindowMinute && len(l.Models) == 0 && !l.EachModel && !l.EachEndUser() && l.Mode != limits.ModeShadow && l.Amount >= 10
@@ -109,7 +98,7 @@ func busy(list []limits.Limit) *busyHalfHour {
 		return nil
 	}
 	words := ui.Count(of.Amount) + " " + string(of.Dimension) + " a minute"
-	b := ui.Band{Label: "An example: three busy minutes reach the limit, and what is above it is refused", Crest: float64(of.Amount), CrestWords: words, CrestShort: ui.Short(of.Amount), Height: 180, CrestAt: 0.45}
+	b := &ui.Band{Label: "An example: three busy minutes reach the limit, and what is above it is refused", Crest: float64(of.Amount), CrestWords: words, CrestShort: ui.Short(of.Amount), Height: 180, CrestAt: 0.45}
 	for i := range 30 {
 		x := float64(i)
 		share := 0.55 + 0.13*math.Sin(x*0.9) + 0.1*math.Sin(x*2.3+1) + 0.6*math.Exp(-(x-10)*(x-10)/5)
@@ -121,65 +110,10 @@ func busy(list []limits.Limit) *busyHalfHour {
 		b.Columns = append(b.Columns, col)
 	}
 	for _, m := range []int{0, 10, 20} {
-		b.Marks = append(b.Marks, ui.Tick{At: float64(m) / 30, Word: "09:" + twoDigits(m)})
+		b.Marks = append(b.Marks, ui.Tick{At: float64(m) / 30, Word: fmt.Sprintf("09:%02d", m)})
 	}
-	return &busyHalfHour{b, words}
+	return b
 }
-
-func twoDigits(n int) string {
-	if n < 10 {
-		return "0" + strconv.Itoa(n)
-	}
-	return strconv.Itoa(n)
-}
-
-// takenJSON is the answer to a program that accepts.
-type takenJSON struct {
-	Customer     string     `json:"customer"`
-	Subscription string     `json:"subscription"`
-	APIKey       *takenKey  `json:"api_key"`
-	AcceptedAt   *time.Time `json:"accepted_at"`
-}
-
-type takenKey struct {
-	ID     string  `json:"id"`
-	Secret *string `json:"secret"` // null: it was shown, once
-}
-
-type declinedJSON struct {
-	Status string `json:"status"`
-}
-
-// offerPost is what the forms of an offer send, or a program as JSON.
-type offerPost struct {
-	Version int    `json:"version,omitempty"`
-	Name    string `json:"name,omitempty"`
-	Email   string `json:"email,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-}
-
-func inJSON(c echo.Context) bool {
-	t, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
-	return t == echo.MIMEApplicationJSON
-}
-
-// offered reads an answer to an offer, from a form or as JSON.
-func offeredAnswer(c echo.Context) (offerPost, form, error) {
-	if !inJSON(c) {
-		f, err := typed(c)
-		version, _ := strconv.Atoi(f.Get("version"))
-		return offerPost{version, f.Get("name"), f.Get("email"), f.Get("reason")}, f, err
-	}
-	var b offerPost
-	body, err := jsonbody.Read(c.Request().Body, maxAnswer)
-	if err == nil {
-		err = jsonbody.Decode(body, &b)
-	}
-	return b, form{}, err
-}
-
-// maxAnswer is the largest answer of a program.
-const maxAnswer = 16 << 10
 
 // acceptOffer answers POST /q/:token/accept.
 func (p *Pages) acceptOffer(c echo.Context) error {
@@ -225,46 +159,6 @@ func (p *Pages) firstCalls(c echo.Context, x quotes.Taken) []ui.Tab {
 		return nil
 	}
 	return callTabs(p.publicURL, x.Secret, p.modelFor(c.Request().Context(), x.Tenant.ID, tenants.APIKey{}))
-}
-
-func (p *Pages) acceptedJSON(c echo.Context, x quotes.Taken, err error) error {
-	if err != nil {
-		return p.offerProblem(c, err)
-	}
-	out := takenJSON{Customer: id.Customer.Format(x.Result.Customer), Subscription: id.Subscription.Format(x.Result.Subscription), AcceptedAt: x.DecidedAt}
-	if key := id.APIKey.Format(x.Result.APIKey); key != "" {
-		out.APIKey = &takenKey{ID: key}
-		if x.Secret != "" {
-			out.APIKey.Secret = &x.Secret
-		}
-	}
-	return c.JSON(http.StatusOK, out)
-}
-
-// problem is an error as programs read it (RFC 9457), in the form of the REST API.
-type problem struct {
-	Type      string        `json:"type"`
-	Title     string        `json:"title"`
-	Status    int           `json:"status"`
-	Detail    string        `json:"detail"`
-	Code      string        `json:"code"`
-	RequestID string        `json:"request_id"`
-	Errors    []fault.Field `json:"errors,omitempty"`
-}
-
-// offerProblem answers a program. What is nobody's fault here is left to the
-// failure page's handler, which logs it.
-func (p *Pages) offerProblem(c echo.Context, err error) error {
-	e := fault.Of(err)
-	status := statuses[e.Kind]
-	if status == 0 || status >= http.StatusInternalServerError {
-		return err
-	}
-	b, err := json.Marshal(problem{p.publicURL + "/docs/errors#" + e.Code, http.StatusText(status), status, e.Message, e.Code, requestID(c), e.Fields})
-	if err != nil {
-		return err
-	}
-	return c.Blob(status, "application/problem+json", b)
 }
 
 // declineOffer answers POST /q/:token/decline.

@@ -156,6 +156,9 @@ func (p *Pages) compare(c echo.Context, who auth.Person, w workspace) error {
 	if err != nil {
 		return err
 	}
+	if len(versions) == 1 { // there is none to compare it with
+		return c.Redirect(http.StatusSeeOther, "/plans/"+c.Param("id"))
+	}
 	to := versionNumbered(versions, c.QueryParam("to"), versions[0].Number)
 	from := versionNumbered(versions, c.QueryParam("from"), max(1, to.Number-1))
 	return show(c, http.StatusOK, compareView(compareOf(w, c.Param("id"), x.Name, billing.Compare(from, to))))

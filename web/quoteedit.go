@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,10 +41,8 @@ type offerSaid struct {
 	Wrong    string
 }
 
-const (
-	mostChoices    = 100
-	volumeRowsLeft = 2
-)
+// mostChoices is how many plans and customers a form offers, the newest.
+const mostChoices = 100
 
 func (v quoteEditPage) own() bool { return v.Get("own") == "true" }
 
@@ -145,8 +143,8 @@ func (p *Pages) quoteChoices(ctx context.Context, who auth.Person, v *quoteEditP
 			v.Plans = append(v.Plans, ui.Option{Value: id.Plan.Format(x.ID), Label: x.Name + ": " + sentence(x.Version.Limits)})
 		}
 	}
-	if plan, err := id.Plan.Parse(v.Get("plan")); err == nil {
-		if x, err := p.billing.Plan(ctx, who.Tenant, plan); err == nil && x.Quote != uuid.Nil {
+	if plan, err := id.Plan.Parse(v.Get("plan")); err == nil && !listed(v.Plans, v.Get("plan")) {
+		if x, err := p.billing.Plan(ctx, who.Tenant, plan); err == nil {
 			v.Plans = append(v.Plans, ui.Option{Value: v.Get("plan"), Label: x.Name + ", as this quote has it"})
 		}
 	}
@@ -159,8 +157,19 @@ func (p *Pages) quoteChoices(ctx context.Context, who auth.Person, v *quoteEditP
 	for _, x := range customers.Items {
 		v.Customers = append(v.Customers, ui.Option{Value: id.Customer.Format(x.ID), Label: x.Name})
 	}
+	if customer, err := id.Customer.Parse(v.Get("customer")); err == nil && !listed(v.Customers, v.Get("customer")) {
+		if x, err := p.tenants.Customer(ctx, who.Tenant, customer); err == nil {
+			v.Customers = append(v.Customers, ui.Option{Value: v.Get("customer"), Label: x.Name})
+		}
+	}
 	v.Customers = ui.Choose(v.Get("customer"), v.Customers...)
 	return nil
+}
+
+// listed tells whether a value is among the options: what was chosen before may
+// be older than the newest that are listed.
+func listed(list []ui.Option, value string) bool {
+	return slices.ContainsFunc(list, func(o ui.Option) bool { return o.Value == value })
 }
 
 // wantedOf reads what the form says, and which rows its parts came from.
@@ -312,57 +321,6 @@ func (p *Pages) anotherRow(ctx context.Context, who auth.Person, v *quoteEditPag
 		return false, nil
 	}
 	return true, nil
-}
-
-// volumeRow is a stated volume as a row of a form.
-type volumeRow struct {
-	Model, Requests, Input, Cached, Output ui.Input
-	Error                                  string
-}
-
-func (f form) volumeRows() (out []volumeRow) {
-	for i := range min(maxRows, max(volumeRowsLeft, f.rows("volumes", "model"))) {
-		n := strconv.Itoa(i + 1)
-		in := func(member, says string) ui.Input {
-			x := f.input(row("volumes", i, member), "")
-			x.Label2, x.Class, x.InputMode = "Volume "+n+", "+says, "num", "numeric"
-			return x
-		}
-		r := volumeRow{Requests: in("requests", "requests"), Input: in("input_tokens", "input tokens"), Cached: in("cached_input_tokens", "cached input tokens"), Output: in("output_tokens", "output tokens"), Error: f.Error("volumes." + strconv.Itoa(i))}
-		r.Model = f.input(row("volumes", i, "model"), "")
-		r.Model.Label2, r.Model.Class, r.Model.Placeholder = "Volume "+n+", model", "mono", "gpt-4o"
-		out = append(out, r)
-	}
-	return out
-}
-
-func (f form) putVolume(i int, x quotes.Volume) {
-	if i >= maxRows {
-		return
-	}
-	f.Set(row("volumes", i, "model"), x.Model)
-	for member, n := range map[string]int64{"requests": x.Requests, "input_tokens": x.Input, "cached_input_tokens": x.CachedInput, "output_tokens": x.Output} {
-		if f.Set(row("volumes", i, member), ""); n > 0 {
-			f.Set(row("volumes", i, member), ui.Count(n))
-		}
-	}
-}
-
-// volumes reads the rows that name a model.
-func (f *form) volumes() (list []quotes.Volume, from []int) {
-	for i := range f.rows("volumes", "model") {
-		x := quotes.Volume{Model: strings.TrimSpace(f.Get(row("volumes", i, "model")))}
-		for member, n := range map[string]*int64{"requests": &x.Requests, "input_tokens": &x.Input, "cached_input_tokens": &x.CachedInput, "output_tokens": &x.Output} {
-			if name := row("volumes", i, member); strings.TrimSpace(f.Get(name)) != "" {
-				*n = f.whole(name)
-			}
-		}
-		if x == (quotes.Volume{}) {
-			continue
-		}
-		list, from = append(list, x), append(from, i)
-	}
-	return list, from
 }
 
 // back is where the form was come to from.

@@ -139,3 +139,29 @@ func TestAQuoteOverTheCeilingAsksForAReasonOnItsPage(t *testing.T) {
 	s.get(path, session).has(t, "we add a second account", "5× of what the keys carried")
 	s.get("/plans/"+strings.TrimPrefix(plan, "/plans/")+"/edit", session).has(t, "Capacity check")
 }
+
+func TestAQuoteOfACustomerOlderThanTheListStaysThatCustomers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	_, plan := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionRequests, 500))
+	_, customer := s.addCustomer(made.Tenant.ID, "The first of many")
+	for range mostChoices {
+		s.addCustomer(made.Tenant.ID, "Another")
+	}
+	a := s.post("/quotes", session, changed(quoteForm(plan), "customer", customer))
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	s.get(pathOf(t, a.header.Get("Location"))+"/edit", session).has(t, `value="`+customer+`" selected`, "The first of many")
+}
+
+func TestAPlanWithOneVersionIsComparedWithNone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, local)
+	made, session := s.as("owner")
+	_, plan := s.plan(made.Tenant.ID, "Team", perMinute(limits.DimensionRequests, 500))
+	if a := s.get("/plans/"+plan+"/compare", session); a.status != http.StatusSeeOther || pathOf(t, a.header.Get("Location")) != "/plans/"+plan {
+		t.Fatalf("%d %s", a.status, a.header.Get("Location"))
+	}
+}

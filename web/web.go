@@ -3,7 +3,8 @@
 // .templ file that shows.
 //
 // A person is known by a session cookie and nothing else; an API key opens no
-// page. No GET changes anything.
+// page. No GET changes anything, but that a look may be noted: at a quote, and at
+// what Reconcile found.
 package web
 
 import (

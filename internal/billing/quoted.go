@@ -15,9 +15,9 @@ import (
 	"weir/internal/tenants"
 )
 
-// QuotedTx makes n the draft of the plan that one quote alone offers, and makes
-// that plan under the name where the quote has none yet. It is in no list of
-// plans. Publish it with PublishQuotedTx when the quote is sent.
+// QuotedTx makes n the draft of the plan that one quote alone offers under a name,
+// and makes that plan where the quote has none of the name yet: what was sent
+// under another keeps it. It is in no list of plans. Publish it with PublishQuotedTx when the quote is sent.
 func (s *Service) QuotedTx(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, name string, n NewVersion) (Version, error) {
 	var v Version
 	t, err := tenants.ReadTenant(ctx, tx, tenant, s.now())
@@ -47,7 +47,7 @@ func (s *Service) QuotedTx(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UU
 
 func (s *Service) quotedPlan(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, name string) (plan uuid.UUID, err error) {
 	err = tx.QueryRow(ctx, `
-		select plan_id from plans where tenant_id = $1 and quote_id = $2`, tenant, quote).Scan(&plan)
+		select plan_id from plans where tenant_id = $1 and quote_id = $2 and name = $3`, tenant, quote, name).Scan(&plan)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return plan, err
 	}

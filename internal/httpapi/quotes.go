@@ -73,7 +73,7 @@ type quoteJSON struct {
 	DeclineReason string                `json:"decline_reason,omitempty"`
 	Result        *quoteResult          `json:"result" description:"What accepting made"`
 	NextDraft     int                   `json:"next_draft,omitempty" description:"The version that is being revised beside the one that is out: ?version= reads it"`
-	PublicURL     string                `json:"public_url,omitempty" description:"Of a quote that was sent. Whoever has it can accept"`
+	PublicURL     string                `json:"public_url,omitempty" description:"Of a quote that was sent, not in lists. Whoever has it can accept"`
 }
 
 type quoteResult struct {
@@ -96,7 +96,7 @@ type estimateLine struct {
 	Amount money.Amount `json:"amount"`
 }
 
-func (s *Server) quoteOf(r *request, q quotes.Quote) (quoteJSON, error) {
+func quoteOf(r *request, q quotes.Quote) (quoteJSON, error) {
 	o := q.Offer
 	out := quoteJSON{
 		ID: id.Quote.Format(q.ID), Number: q.Number, Version: q.Version.Number, Status: string(q.Status), Customer: id.Customer.Format(q.Customer),
@@ -116,7 +116,13 @@ func (s *Server) quoteOf(r *request, q quotes.Quote) (quoteJSON, error) {
 	if out.Estimate, err = estimateOf(o); err != nil {
 		return out, err
 	}
-	if q.SentAt != nil {
+	return out, err
+}
+
+// linked is a quote with its page. Lists have no pages: a link is a key.
+func (s *Server) linked(r *request, q quotes.Quote) (quoteJSON, error) {
+	out, err := quoteOf(r, q)
+	if err == nil && q.SentAt != nil {
 		out.PublicURL, err = s.quotes.Link(r.ctx, r.tenant(), q.ID)
 	}
 	return out, err
@@ -147,83 +153,6 @@ func estimateOf(o quotes.Offer) (*estimateJSON, error) {
 	return out, nil
 }
 
-// onto puts what the body states over what is there.
-func (b quoteBody) onto(w quotes.Wanted) (quotes.Wanted, error) {
-	var err error
-	if b.Plan != "" {
-		if w.Plan, err = id.Plan.Parse(b.Plan); err != nil {
-			return w, tenants.Missing("/plan", "plan")
-		}
-	}
-	if b.Customer != nil {
-		if w.Customer, err = optionalID(id.Customer, "customer", *b.Customer); err != nil {
-			return w, tenants.Missing("/customer", "customer")
-		}
-	}
-	if b.To != nil {
-		w.To = quotes.Recipient(*b.To)
-	}
-	if b.Note != nil {
-		w.Note = *b.Note
-	}
-	if b.ValidUntil != nil {
-		w.ValidUntil = *b.ValidUntil
-	}
-	if b.Volumes != nil {
-		w.Volumes = nil
-		for model, v := range *b.Volumes {
-			w.Volumes = append(w.Volumes, quotes.Volume{Model: model, Requests: v.Requests, Input: v.Input, CachedInput: v.CachedInput, Output: v.Output})
-		}
-		slices.SortFunc(w.Volumes, func(a, c quotes.Volume) int { return strings.Compare(a.Model, c.Model) })
-	}
-	w.Own, err = b.own()
-	return w, err
-}
-
-func (b quoteBody) own() (*quotes.Own, error) {
-	if b.Limits == nil && b.Prices == nil && b.BaseFee == nil {
-		return nil, nil //nolint:nilnil // the plan's terms
-	}
-	v := versionBody{BaseFee: b.BaseFee}
-	if b.Limits != nil {
-		v.Limits = *b.Limits
-	}
-	if b.Prices != nil {
-		v.Prices = *b.Prices
-	}
-	n, err := v.version()
-	own := &quotes.Own{BaseFee: b.BaseFee}
-	if b.Limits != nil {
-		own.Limits = &n.Limits
-	}
-	if b.Prices != nil {
-		own.Prices = &n.Prices
-	}
-	return own, err
-}
-
-// named gives the pointers of volumes their models, by which they are stated.
-func named(err error, list []quotes.Volume) error {
-	e := fault.Of(err)
-	if err == nil || len(e.Fields) == 0 {
-		return err
-	}
-	fields := slices.Clone(e.Fields)
-	for i, f := range fields {
-		rest, found := strings.CutPrefix(f.Pointer, "/volumes/")
-		at, member, _ := strings.Cut(rest, "/")
-		if n, err := strconv.Atoi(at); found && err == nil && n < len(list) {
-			fields[i].Pointer = "/volumes/" + pointerToken.Replace(list[n].Model) + "/" + member
-		}
-	}
-	renamed := *e
-	renamed.Fields = fields
-	return &renamed
-}
-
-// pointerToken escapes a member's name for a JSON pointer (RFC 6901).
-var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
-
 func addQuote(s *Server, r *request, _ none, b quoteBody) (quoteJSON, error) {
 	w, err := b.onto(quotes.Wanted{})
 	if err == nil {
@@ -236,7 +165,7 @@ func addQuote(s *Server, r *request, _ none, b quoteBody) (quoteJSON, error) {
 	if err != nil {
 		return quoteJSON{}, named(err, w.Volumes)
 	}
-	return s.quoteOf(r, q)
+	return s.linked(r, q)
 }
 
 // pinned is the plan whose published version the caller names.
@@ -284,7 +213,7 @@ func changeQuote(s *Server, r *request, _ none, b quoteBody) (quoteJSON, error) 
 	if q, err = s.quotes.Revise(r.ctx, r.tenant(), quote, q.Tag(), w); err != nil {
 		return quoteJSON{}, named(err, w.Volumes)
 	}
-	return s.quoteOf(r, q)
+	return s.linked(r, q)
 }
 
 type quoteQuery struct {
@@ -306,7 +235,7 @@ func getQuote(s *Server, r *request, query quoteQuery, _ none) (quoteJSON, error
 	if err != nil {
 		return quoteJSON{}, err
 	}
-	return s.quoteOf(r, q)
+	return s.linked(r, q)
 }
 
 type quotesQuery struct {
@@ -336,7 +265,7 @@ func listQuotes(s *Server, r *request, query quotesQuery, _ none) (page[quoteJSO
 	out, err := list(s, r, listQuery{query.Limit, query.Cursor}, binding, func(after uuid.UUID, limit int) (tenants.Page[quotes.Quote], error) {
 		return s.quotes.Quotes(r.ctx, r.tenant(), f, after, limit)
 	}, func(q quotes.Quote) quoteJSON {
-		out, err := s.quoteOf(r, q)
+		out, err := quoteOf(r, q)
 		if err != nil {
 			failed = err
 		}
@@ -377,5 +306,5 @@ func (s *Server) quoteStep(r *request, do func(quote uuid.UUID) (quotes.Quote, e
 	if err != nil {
 		return quoteJSON{}, err
 	}
-	return s.quoteOf(r, q)
+	return s.linked(r, q)
 }

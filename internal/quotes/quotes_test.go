@@ -65,6 +65,9 @@ func TestAQuoteSentTwiceAndAtOnceIsSentOnce(t *testing.T) {
 	if r.mails() != 1 || r.told("quote.sent") != 1 {
 		t.Fatalf("%d mails, %d messages", r.mails(), r.told("quote.sent"))
 	}
+	if n := r.count(`select count(*) from mails where tenant_id = $1 and body like '%/q/%'`); n != 0 {
+		t.Fatal("the link waits to be sent in the clear")
+	}
 	q, err := r.quotes[1].Quote(t.Context(), r.tenant, q.ID, 0)
 	must(t, err)
 	if end := time.Date(2027, 1, 15, 0, 0, 0, 0, time.FixedZone("", 3600)); q.Status != quotes.Sent || !q.Offer.ValidUntil.Equal(end) {
@@ -195,6 +198,23 @@ func TestARevisedQuoteKeepsItsLinkAndSupersedesWhatWasSent(t *testing.T) {
 	}
 	if _, err := r.quotes[0].Revise(t.Context(), r.tenant, q.ID, "", w); code(err) != "quote_accepted" {
 		t.Fatalf("after it was accepted: %v", err)
+	}
+}
+
+func TestTermsThatBeginAsAnotherPlanAreCalledSoAndWhatIsOutKeepsItsName(t *testing.T) {
+	r := newRig(t)
+	other, err := r.billing.AddPublished(t.Context(), r.tenant, "Scale", terms(2000, "290.00"))
+	must(t, err)
+	w := r.wanted()
+	w.Own = ownTerms(700, "99.00")
+	q, token := r.sent(w)
+	w.Plan = other.ID
+	draft, err := r.quotes[0].Revise(t.Context(), r.tenant, q.ID, q.Tag(), w)
+	must(t, err)
+	p, err := r.quotes[0].Open(t.Context(), token, false)
+	must(t, err)
+	if draft.Offer.Plan != "Scale" || p.Offer.Plan != "Team" {
+		t.Fatalf("the draft offers %s, what is out %s", draft.Offer.Plan, p.Offer.Plan)
 	}
 }
 
