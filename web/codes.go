@@ -99,6 +99,7 @@ var codeGroups = []codeGroup{
 		{"operator_exists", "409", "There is an operator tenant already.", "Leave operator out."},
 		{"plan_version_not_published", "400", "A quote names a plan version that is a draft or was replaced.", "Name the published one, or its plan."},
 		{"quote_changed", "409", "Somebody changed the quote since it was read.", "Read it again, compare, and send the change once more."},
+		{"quote_customer_fixed", "409", "The quote was sent, and whoever has its link has it for one customer.", "Make a new quote for the other customer."},
 		{"quote_accepted", "409", "The quote was accepted, and is history.", "Make a new one, or change the customer's plan."},
 		{"quote_not_out", "409", "The quote is not open: nobody can accept it.", "Change it, which makes its next version, and send that."},
 		{"nothing_to_send", "409", "The quote cannot be accepted any more, and nothing of it was changed since.", "Change it first."},

@@ -92,6 +92,9 @@ func Piece(fee, from, to, whole int64) int64 {
 // change works out what a locked subscription's change to a version is, at an
 // instant.
 func (s *Service) change(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, sub Subscription, version uuid.UUID, when When, at time.Time) (Change, error) {
+	if at.Before(sub.Current.Start) {
+		at = sub.Current.Start // it was turned by a clock that is ahead
+	}
 	c := Change{Subscription: sub, When: when, At: at}
 	var err error
 	if c.From, err = readTerms(ctx, tx, tenant, sub.PlanVersion); err != nil {
@@ -181,6 +184,8 @@ func (s *Service) apply(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, c *Cha
 	})
 }
 
+// insertChange keeps changes of one instant, or by clocks that differ, in the
+// order in which they were made: each stands after the one before.
 func insertChange(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, sub *Subscription, to uuid.UUID, at time.Time, atEnd bool, batch uuid.UUID) error {
 	var of *uuid.UUID
 	if batch != uuid.Nil {
@@ -188,7 +193,11 @@ func insertChange(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, sub *Subscri
 	}
 	_, err := tx.Exec(ctx, `
 		insert into subscription_changes (tenant_id, subscription_id, changed_at, from_version_id, to_version_id, at_period_end, batch)
-		values ($1, $2, $3, $4, $5, $6, $7)`, tenant, sub.ID, at, sub.PlanVersion, to, atEnd, of)
+		select $1, $2, greatest($3, max(before.at) + interval '1 microsecond'), $4, $5, $6, $7
+		from (
+		    select started_at as at from subscriptions where tenant_id = $1 and subscription_id = $2
+		    union all
+		    select changed_at from subscription_changes where tenant_id = $1 and subscription_id = $2) before`, tenant, sub.ID, at, sub.PlanVersion, to, atEnd, of)
 	return err
 }
 

@@ -58,7 +58,7 @@ type pinnedMany struct {
 	Batch   uuid.UUID `json:"b"`
 	Move    ManyMove  `json:"m"`
 	To      uuid.UUID `json:"v"`
-	Digest  []byte    `json:"d"` // of who moves, and from where
+	Digest  []byte    `json:"d"` // of who moves, and how each stood
 	At      time.Time `json:"a"`
 	Expires time.Time `json:"x"`
 }
@@ -108,6 +108,9 @@ func (s *Service) many(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m ManyM
 	if err != nil {
 		return out, err
 	}
+	if err := lockAll(ctx, tx, tenant, list); err != nil {
+		return out, err
+	}
 	for _, x := range list {
 		sub, err := s.lock(ctx, tx, tenant, x.Subscription)
 		if err != nil {
@@ -132,6 +135,18 @@ func (s *Service) many(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m ManyM
 	return out, nil
 }
 
+// lockAll locks every subscription before the first is turned: turning writes to
+// the audit, for which whoever holds one of the others may wait.
+func lockAll(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, list []Standee) error {
+	var all []uuid.UUID
+	for _, x := range list {
+		all = append(all, x.Subscription)
+	}
+	_, err := tx.Exec(ctx, `
+		select from subscriptions where tenant_id = $1 and subscription_id = any($2) order by subscription_id for update`, tenant, all)
+	return err
+}
+
 // movable are those who can be meant.
 func (s *Service) movable(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m ManyMove, to uuid.UUID) ([]Standee, error) {
 	list, err := standees(ctx, tx, tenant, m.Plan, uuid.Nil, 1_000_000)
@@ -148,11 +163,11 @@ func (s *Service) movable(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, m Ma
 	return list, nil
 }
 
-// digest is who moves, and from where.
+// digest is who moves, and how each stood.
 func (m Many) digest() []byte {
 	sum := sha256.New()
 	for _, x := range m.Moves {
-		fmt.Fprintln(sum, x.Standee.Subscription, x.Change.From.Version.ID, x.Change.Subscription.Current.End)
+		fmt.Fprintln(sum, x.Standee.Subscription, x.Change.From.Version.ID, x.Change.Subscription.Current.End, x.Change.Subscription.Revision)
 	}
 	return sum.Sum(nil)
 }

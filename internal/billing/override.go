@@ -196,11 +196,11 @@ func (s *Service) EndOverride(ctx context.Context, tenant, override uuid.UUID) (
 			return err
 		}
 		now := s.stamp()
-		if o.Until != nil && !now.Before(*o.Until) {
-			return nil
-		}
 		if now.Before(o.From) {
 			now = o.From
+		}
+		if o.Until != nil && !now.Before(*o.Until) {
+			return nil
 		}
 		o.Until = &now
 		if _, err := tx.Exec(ctx, `
@@ -268,11 +268,11 @@ func (s *Service) Overrides(ctx context.Context, tenant, customer, after uuid.UU
 }
 
 // overridesOf are the overrides of subscriptions that are not over at an instant,
-// in the order of their starts.
+// in the order of their starts, without those that ended before they began.
 func overridesOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, at time.Time, subscriptions ...uuid.UUID) (map[uuid.UUID][]Override, error) {
 	rows, err := tx.Query(ctx, `
 		select `+overrideColumns+` from overrides
-		where tenant_id = $1 and subscription_id = any($2) and (ends_at is null or ends_at > $3)
+		where tenant_id = $1 and subscription_id = any($2) and (ends_at is null or ends_at > greatest($3, starts_at))
 		order by subscription_id, starts_at, override_id`, tenant, subscriptions, at)
 	if err != nil {
 		return nil, err

@@ -110,7 +110,9 @@ func (s *Service) insertLink(ctx context.Context, tx pgx.Tx, tenant, customer uu
 	link := Link{URL: s.url + "/portal/in/" + token, ExpiresAt: now.Add(why.Lifetime()).UTC().Truncate(time.Microsecond)}
 	if _, err := tx.Exec(ctx, `
 		delete from portal_links
-		where tenant_id = $1 and customer_id = $2 and expires_at < $3`, tenant, customer, now.Add(-keptFor)); err != nil {
+		where tenant_id = $1 and link_hash in (
+		    select link_hash from portal_links
+		    where tenant_id = $1 and customer_id = $2 and expires_at < $3 for update skip locked)`, tenant, customer, now.Add(-keptFor)); err != nil {
 		return link, err
 	}
 	_, err := tx.Exec(ctx, `

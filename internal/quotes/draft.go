@@ -80,6 +80,9 @@ func (s *Service) Add(ctx context.Context, tenant uuid.UUID, w Wanted) (Quote, e
 		if err != nil {
 			return err
 		}
+		if err := tenants.HoldCustomer(ctx, tx, tenant, w.Customer); err != nil {
+			return err
+		}
 		q = Quote{ID: id.New(), CreatedAt: s.stamp()}
 		zone, err := time.LoadLocation(t.Zone)
 		if err != nil {
@@ -108,7 +111,8 @@ func (s *Service) Add(ctx context.Context, tenant uuid.UUID, w Wanted) (Quote, e
 
 // Revise makes w what the quote's draft offers, and makes that draft, the next
 // version, where there is none: what was sent stays as it is, and counts, until
-// the draft is sent. based is the Tag of the quote that w began as; where
+// the draft is sent. One that was sent stays its customer's (Conflict
+// quote_customer_fixed). based is the Tag of the quote that w began as; where
 // somebody changed it since, nothing is saved and the error is a Conflict
 // (quote_changed). Without one, w wins. An accepted quote is a Conflict.
 func (s *Service) Revise(ctx context.Context, tenant, quote uuid.UUID, based string, w Wanted) (Quote, error) {
@@ -118,11 +122,17 @@ func (s *Service) Revise(ctx context.Context, tenant, quote uuid.UUID, based str
 		if err != nil {
 			return err
 		}
+		if err := tenants.HoldCustomer(ctx, tx, tenant, w.Customer); err != nil {
+			return err
+		}
 		if q, err = s.lock(ctx, tx, tenant, quote); err != nil {
 			return err
 		}
-		if q.Status == Accepted {
+		switch {
+		case q.Status == Accepted:
 			return accepted()
+		case q.SentAt != nil && w.Customer != q.Customer && (q.Customer != uuid.Nil || q.Status.Open()):
+			return anothers()
 		}
 		latest, err := s.latest(ctx, tx, tenant, q)
 		if err != nil {
@@ -141,6 +151,13 @@ func (s *Service) Revise(ctx context.Context, tenant, quote uuid.UUID, based str
 		return tenants.Audit(ctx, tx, tenant, "quote.saved", format(q), told(q))
 	})
 	return q, err
+}
+
+// anothers is the Conflict of a link that would come to be of somebody else than
+// who has it.
+func anothers() error {
+	return broken("quote_customer_fixed", "This quote was sent, and whoever has its link has it for this customer. Make a new quote for another one.").
+		With(fault.Field{Pointer: "/customer", Code: "quote_customer_fixed", Message: "It was sent for the customer that it was for before."})
 }
 
 // Latest is a quote with its draft, where it has one.

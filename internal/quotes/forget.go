@@ -20,6 +20,10 @@ const ofCustomer = `(
 // mail to them. What could be accepted yet is withdrawn; terms and results stay.
 func Forget(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `
+		select from quotes where tenant_id = $1 and quote_id in `+ofCustomer+` order by quote_id for update`, tenant, customer); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
 		delete from mails
 		where tenant_id = $1 and recipient in (
 		    select email from customers where tenant_id = $1 and customer_id = $2 and email is not null

@@ -38,8 +38,19 @@ func New(db *postgres.DB, t *tenants.Service, b *billing.Service, mail *notify.S
 // stamp is now as the database keeps it.
 func (s *Service) stamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// lock reads a quote that no other transaction changes until this one ends.
+// lock reads a quote that no other transaction changes until this one ends. Locks
+// are taken in one order everywhere: customer, quote, its versions, subscription,
+// and the audit last.
 func (s *Service) lock(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID) (Quote, error) {
+	var customer uuid.UUID
+	err := tx.QueryRow(ctx, `
+		select customer_id from quotes where tenant_id = $1 and quote_id = $2 and customer_id is not null`, tenant, quote).Scan(&customer)
+	if err == nil {
+		err = tenants.HoldCustomer(ctx, tx, tenant, customer)
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return Quote{}, err
+	}
 	if _, err := tx.Exec(ctx, `
 		select from quotes where tenant_id = $1 and quote_id = $2 for update`, tenant, quote); err != nil {
 		return Quote{}, err
@@ -163,6 +174,6 @@ func (s *Service) Versions(ctx context.Context, tenant, quote uuid.UUID) ([]Vers
 }
 
 // broken is what a state forbids.
-func broken(code, message string) error { return fault.New(fault.Conflict, code, message) }
+func broken(code, message string) *fault.Error { return fault.New(fault.Conflict, code, message) }
 
 func format(q Quote) string { return id.Quote.Format(q.ID) }

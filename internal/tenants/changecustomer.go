@@ -154,8 +154,10 @@ func (s *Service) suspension(ctx context.Context, tenant, customer uuid.UUID, su
 	return x, err
 }
 
+// lockCustomer reads a customer that no other transaction changes, or holds, until
+// this one ends. Rows that name it can be written meanwhile.
 func lockCustomer(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) (Customer, error) {
-	if _, err := tx.Exec(ctx, `select from customers where tenant_id = $1 and customer_id = $2 for update`, tenant, customer); err != nil {
+	if _, err := tx.Exec(ctx, `select from customers where tenant_id = $1 and customer_id = $2 for no key update`, tenant, customer); err != nil {
 		return Customer{}, err
 	}
 	return ReadCustomer(ctx, tx, tenant, customer)

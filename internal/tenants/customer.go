@@ -110,6 +110,14 @@ func ReadCustomer(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) (C
 	return c, err
 }
 
+// HoldCustomer keeps a customer as it is, not erased above all, until the caller's
+// transaction ends; any number may hold it. It is taken before what hangs on the
+// customer is locked, so that nobody waits for each other in a circle.
+func HoldCustomer(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
+	_, err := tx.Exec(ctx, `select from customers where tenant_id = $1 and customer_id = $2 for share`, tenant, customer)
+	return err
+}
+
 // Customers lists customers, newest first, after an id.
 func (s *Service) Customers(ctx context.Context, tenant, after uuid.UUID, limit int) (Page[Customer], error) {
 	var list []Customer
