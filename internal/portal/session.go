@@ -155,7 +155,8 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 }
 
 // EndSessions ends every session of a customer, and its links that wait; it
-// returns how many sessions worked until now.
+// returns how many sessions worked until now. Where there is none of either it
+// changes nothing.
 func (s *Service) EndSessions(ctx context.Context, tenant, customer uuid.UUID) (ended int64, err error) {
 	now := s.now()
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
@@ -163,9 +164,10 @@ func (s *Service) EndSessions(ctx context.Context, tenant, customer uuid.UUID) (
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
+		links, err := tx.Exec(ctx, `
 			update portal_links set used_at = $3
-			where tenant_id = $1 and customer_id = $2 and used_at is null`, tenant, customer, now); err != nil {
+			where tenant_id = $1 and customer_id = $2 and used_at is null and expires_at > $3`, tenant, customer, now)
+		if err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `
@@ -174,7 +176,9 @@ func (s *Service) EndSessions(ctx context.Context, tenant, customer uuid.UUID) (
 		if err != nil {
 			return err
 		}
-		ended = tag.RowsAffected()
+		if ended = tag.RowsAffected(); ended+links.RowsAffected() == 0 {
+			return nil
+		}
 		return tenants.Audit(ctx, tx, tenant, "portal.sessions_ended", id.Customer.Format(customer), map[string]string{"name": x.Name})
 	})
 	return ended, err

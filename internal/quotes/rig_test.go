@@ -32,6 +32,8 @@ type rig struct {
 	t       *testing.T
 	pg      postgrestest.Database
 	quotes  [2]*quotes.Service
+	books   [2]*billing.Service
+	doors   [2]*portal.Service
 	billing *billing.Service
 	tenants *tenants.Service
 	tenant  uuid.UUID
@@ -61,12 +63,14 @@ func newRig(t *testing.T) *rig {
 	guard := outbound.New(outbound.Policy{})
 	t.Cleanup(guard.Close)
 	r.tenants = tenants.New(r.pg.App, ring, guard, catalogue.NewClient(guard), r.clock)
-	r.billing = billing.New(r.pg.App, r.clock)
 	for i := range r.quotes {
+		r.books[i] = billing.New(r.pg.App, r.clock)
+		r.books[i].Sign([]byte("of both"))
 		teller := notify.New(r.pg.App, r.tenants, guard, r.clock)
-		door := portal.New(r.pg.App, r.tenants, teller, nil, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
-		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.billing, teller, door, capacity.New(r.tenants, r.billing, r.clock), "https://weir.example", r.clock)
+		r.doors[i] = portal.New(r.pg.App, r.tenants, teller, nil, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
+		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.books[i], teller, r.doors[i], capacity.New(r.tenants, r.books[i], r.clock), "https://weir.example", r.clock)
 	}
+	r.billing = r.books[0]
 	made, err := r.tenants.Create(t.Context(), tenants.NewTenant{Name: "Acme", OwnerEmail: "ann@acme.example", Zone: "Europe/Berlin", Currency: "EUR"})
 	must(t, err)
 	r.tenant = made.Tenant.ID
