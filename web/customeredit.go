@@ -98,7 +98,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	}
 	at := "/customers/" + c.Param("id")
 	ask := ui.Confirm{
-		Title: "Erase " + x.Name + "?", Text: "Name, address and your own id of it go, and from its calls who used it and their tags. This cannot be taken back. The audit keeps what it has noted, and files that were exported stay with who has them.",
+		Title: "Erase " + x.Name + "?", Text: "Name, address and your own id of it go; from its quotes whom they were for, notes and answers, with the mail and webhook messages that say so; and from its calls who used it and their tags. What could be accepted yet is withdrawn. This cannot be taken back. The audit keeps what it has noted, and files that were exported stay with who has them.",
 		Action: at + "/erase", Back: at, Keep: "Keep it", Do: "Erase for good", Word: x.Name, Typed: ui.Input{Name: "word"},
 	}
 	if c.Request().Method != http.MethodPost {

@@ -184,7 +184,7 @@ func (s *Service) take(ctx context.Context, tx pgx.Tx, p *Public, a Acceptance) 
 	if err := s.portal.OweLink(ctx, tx, tenant, q.Result.Customer, a.Email, portal.Accepted); err != nil {
 		return "", err
 	}
-	return secret, tenants.Audit(ctx, tx, tenant, "quote.accepted", format(*q), told(*q))
+	return secret, tenants.Audit(ctx, tx, tenant, "quote.accepted", format(*q), noted(*q))
 }
 
 // firstKey makes the customer's first API key, unless it has one that works.
@@ -254,7 +254,7 @@ func (s *Service) Decline(ctx context.Context, token string, version int, reason
 		if err := message.Emit(ctx, tx, tenant, message.QuoteDeclined, told(p.Quote)); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.declined", id.Quote.Format(quote), told(p.Quote))
+		return tenants.Audit(ctx, tx, tenant, "quote.declined", id.Quote.Format(quote), noted(p.Quote))
 	})
 	return p, err
 }

@@ -104,7 +104,7 @@ func (s *Service) Add(ctx context.Context, tenant uuid.UUID, w Wanted) (Quote, e
 		if err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.created", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.created", format(q), noted(q))
 	})
 	return q, err
 }
@@ -148,7 +148,7 @@ func (s *Service) Revise(ctx context.Context, tenant, quote uuid.UUID, based str
 		if q, err = s.draft(ctx, tx, t, quote, n, w); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.saved", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.saved", format(q), noted(q))
 	})
 	return q, err
 }
@@ -300,7 +300,7 @@ type toldQuote struct {
 	ID          string `json:"id"`
 	Number      string `json:"number"`
 	Version     int    `json:"version"`
-	To          string `json:"to"`
+	To          string `json:"to,omitempty"`
 	Plan        string `json:"plan"`
 	PlanVersion string `json:"plan_version"`
 	Sentence    string `json:"sentence"`
@@ -311,7 +311,15 @@ type toldQuote struct {
 	APIKey       string `json:"api_key,omitempty"`
 }
 
-// told is what messages and audit entries say of a quote.
+// noted is what the audit says of a quote. It keeps that for good, so it names
+// nobody, and repeats nothing that a customer wrote.
+func noted(q Quote) toldQuote {
+	t := told(q)
+	t.To, t.Reason = "", q.Offer.Reason
+	return t
+}
+
+// told is what messages say of a quote.
 func told(q Quote) toldQuote {
 	return toldQuote{
 		ID: format(q), Number: q.Number, Version: q.Version.Number, To: q.To.Called(), Plan: q.Offer.Plan,

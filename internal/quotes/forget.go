@@ -6,6 +6,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"weir/internal/id"
+	"weir/internal/message"
 	"weir/internal/tenants"
 )
 
@@ -17,10 +19,22 @@ const ofCustomer = `(
 
 // Forget takes names, addresses and what was written to and by a customer's people
 // out of its quotes, in the transaction that erases the customer, and deletes the
-// mail to them. What could be accepted yet is withdrawn; terms and results stay.
+// mail to them and the webhook messages that name them. What could be accepted yet is withdrawn; terms and results stay.
 func Forget(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
-	if _, err := tx.Exec(ctx, `
-		select from quotes where tenant_id = $1 and quote_id in `+ofCustomer+` order by quote_id for update`, tenant, customer); err != nil {
+	rows, err := tx.Query(ctx, `
+		select quote_id from quotes where tenant_id = $1 and quote_id in `+ofCustomer+` order by quote_id for update`, tenant, customer)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return err
+	}
+	named := []string{id.Customer.Format(customer)}
+	for _, quote := range list {
+		named = append(named, id.Quote.Format(quote))
+	}
+	if err := message.Forget(ctx, tx, tenant, named...); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
@@ -37,7 +51,7 @@ func Forget(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
 		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `
+	_, err = tx.Exec(ctx, `
 		update quotes
 		set to_name = $3, to_email = '', to_company = '', status = case when status in ('draft', 'sent', 'viewed') then 'withdrawn' else status end
 		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer, tenants.ErasedName)

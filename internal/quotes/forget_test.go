@@ -16,6 +16,9 @@ func TestAnErasedCustomerIsNamedInNoneOfItsQuotesAndMails(t *testing.T) {
 	must(t, err)
 	w.Customer = got.Result.Customer
 	_, second := r.sent(w)
+	_, third := r.sent(w)
+	_, err = r.quotes[0].Decline(t.Context(), third, 1, "too dear, says Adaeze")
+	must(t, err)
 	other := r.wanted()
 	other.To = quotes.Recipient{Name: "Bo Kestrel", Email: "bo@kestrel.example"}
 	kept, _ := r.sent(other)
@@ -26,6 +29,8 @@ func TestAnErasedCustomerIsNamedInNoneOfItsQuotesAndMails(t *testing.T) {
 	for what, sql := range map[string]string{
 		"quotes":   `select count(*) from quotes x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
 		"versions": `select count(*) from quote_versions x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"messages": `select count(*) from webhook_messages x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"entries":  `select count(*) from audit_entries x where tenant_id = $1 and action like 'quote.%' and x::text ~* 'adaeze|marlow|too dear'`,
 		"mails":    `select count(*) from mails x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
 	} {
 		if n := r.count(sql); n != 0 {
@@ -38,7 +43,7 @@ func TestAnErasedCustomerIsNamedInNoneOfItsQuotesAndMails(t *testing.T) {
 	if _, err := r.quotes[1].Accept(t.Context(), second, yes(1)); code(err) != "quote_withdrawn" {
 		t.Errorf("what was open yet: %v", err)
 	}
-	if q, err := r.quotes[0].Quote(t.Context(), r.tenant, kept.ID, 0); err != nil || q.To != other.To || !q.Status.Open() || r.count(`select count(*) from mails where tenant_id = $1 and recipient = 'bo@kestrel.example'`) != 1 {
+	if q, err := r.quotes[0].Quote(t.Context(), r.tenant, kept.ID, 0); err != nil || q.To != other.To || r.count(`select count(*) from webhook_messages where tenant_id = $1 and body like '%Bo Kestrel%'`) != 1 || !q.Status.Open() || r.count(`select count(*) from mails where tenant_id = $1 and recipient = 'bo@kestrel.example'`) != 1 {
 		t.Errorf("another's: %+v, %v", q, err)
 	}
 }

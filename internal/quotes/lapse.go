@@ -69,6 +69,6 @@ func (s *Service) lapse(ctx context.Context, tenant, quote uuid.UUID) error {
 		if err := message.Emit(ctx, tx, tenant, message.QuoteExpired, told(q)); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.expired", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.expired", format(q), noted(q))
 	})
 }

@@ -77,7 +77,7 @@ func (s *Service) Send(ctx context.Context, tenant, quote uuid.UUID, reason stri
 		if err := s.release(ctx, tx, t, &q, draft); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.sent", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.sent", format(q), noted(q))
 	})
 	return q, err
 }
@@ -165,7 +165,7 @@ func (s *Service) Resend(ctx context.Context, tenant, quote uuid.UUID) (Quote, e
 		if err := s.oweOffer(ctx, tx, t, q, link); err != nil {
 			return err
 		}
-		return tenants.Audit(ctx, tx, tenant, "quote.resent", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.resent", format(q), noted(q))
 	})
 	return q, err
 }
@@ -193,7 +193,7 @@ func (s *Service) Withdraw(ctx context.Context, tenant, quote uuid.UUID) (Quote,
 			return err
 		}
 		q.Status, q.NextDraft = Withdrawn, 0
-		return tenants.Audit(ctx, tx, tenant, "quote.withdrawn", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.withdrawn", format(q), noted(q))
 	})
 	return q, err
 }
@@ -214,7 +214,7 @@ func (s *Service) Discard(ctx context.Context, tenant, quote uuid.UUID) (Quote, 
 			return err
 		}
 		q.NextDraft = 0
-		return tenants.Audit(ctx, tx, tenant, "quote.draft_discarded", format(q), told(q))
+		return tenants.Audit(ctx, tx, tenant, "quote.draft_discarded", format(q), noted(q))
 	})
 	return q, err
 }

@@ -1,0 +1,17 @@
+package message
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Forget deletes every message that is about one of these objects, by their public
+// ids, in the transaction that erases whom they name. One that waits is not sent.
+func Forget(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, objects ...string) error {
+	_, err := tx.Exec(ctx, `
+		delete from webhook_messages
+		where tenant_id = $1 and body::jsonb #>> '{data,id}' = any($2)`, tenant, objects)
+	return err
+}
