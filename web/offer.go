@@ -36,8 +36,13 @@ type offerSheet struct {
 // somebody who is signed in here, or a browser that looks ahead.
 func (p *Pages) offerPage(c echo.Context) error {
 	r := c.Request()
-	seen := r.Method == http.MethodGet && p.cookie.token(r) == "" && r.Header.Get("Sec-Purpose") == "" && r.Header.Get("Purpose") == ""
+	seen := r.Method == http.MethodGet && p.cookie.token(r) == "" && !looksAhead(r)
 	return p.showOffer(c, seen, form{}, http.StatusOK)
+}
+
+// looksAhead tells whether a browser fetches what nobody has asked to see yet.
+func looksAhead(r *http.Request) bool {
+	return r.Header.Get("Sec-Purpose") != "" || r.Header.Get("Purpose") != "" || r.Header.Get("X-Moz") != "" // as browsers have called it, the newest first
 }
 
 func (p *Pages) showOffer(c echo.Context, seen bool, f form, status int) error {

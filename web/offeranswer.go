@@ -49,7 +49,10 @@ func inJSON(c echo.Context) bool {
 func offeredAnswer(c echo.Context) (offerPost, form, error) {
 	if !inJSON(c) {
 		f, err := typed(c)
-		version, _ := strconv.Atoi(f.Get("version"))
+		version, bad := strconv.Atoi(f.Get("version"))
+		if bad != nil {
+			version = -1 // of none that was ever sent
+		}
 		return offerPost{version, f.Get("name"), f.Get("email"), f.Get("reason")}, f, err
 	}
 	var b offerPost

@@ -20,6 +20,7 @@ import (
 type portalHomePage struct {
 	visit
 	Plan, Says          string // "" on no plan
+	Stopped             bool   // its subscription is suspended
 	Fine                []string
 	Period              billing.Period
 	Started             time.Time
@@ -40,7 +41,7 @@ func (p *Pages) readPortalHome(c echo.Context, v visit) (portalHomePage, error) 
 		return portalHomePage{}, err
 	}
 	own := ownLimits(contract)
-	h := portalHomePage{visit: v}
+	h := portalHomePage{visit: v, Stopped: contract.Suspended}
 	h.EachModel = eachOf(own, func(l limits.Limit) bool { return l.EachModel && !l.EachEndUser() })
 	h.EachUser = eachOf(own, limits.Limit.EachEndUser)
 	h.Levels = tile(p, c, "levels", func() ([]ui.Level, error) {
@@ -82,6 +83,8 @@ func (h portalHomePage) Headline() string {
 	switch {
 	case h.Suspended:
 		return "Your account is suspended. Every call is refused."
+	case h.Stopped:
+		return "Your subscription is suspended. Every call is refused."
 	case h.Plan == "":
 		return "You are on no plan at " + h.Brand.Name() + ", so every call is refused."
 	case h.Levels == nil || len(*h.Levels) == 0:

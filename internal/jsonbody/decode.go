@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -26,13 +27,20 @@ func Read(r io.Reader, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
 	_, err := buf.ReadFrom(io.LimitReader(r, limit+1))
 	b := buf.Bytes()
+	if most := (*http.MaxBytesError)(nil); errors.As(err, &most) {
+		return nil, tooLarge(most.Limit)
+	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "body_unreadable", "The request's body ended early or could not be read.").Because(err)
 	}
 	if int64(len(b)) > limit {
-		return nil, fault.Newf(fault.TooLarge, "body_too_large", "The body is larger than %d bytes, the most that is read here.", limit)
+		return nil, tooLarge(limit)
 	}
 	return b, nil
+}
+
+func tooLarge(limit int64) error {
+	return fault.Newf(fault.TooLarge, "body_too_large", "The body is larger than %d bytes, the most that is read here.", limit)
 }
 
 // Decode reads a JSON object into dst, a pointer to a struct. Every error is

@@ -24,12 +24,16 @@ func CheckName(pointer, s string) []fault.Field {
 }
 
 // CheckText refuses control characters, which could break a header, a log line
-// or a cell.
+// or a cell, and those that turn the text around which stands beside it.
 func CheckText(pointer, s string) []fault.Field {
-	if !utf8.ValidString(s) || strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }) >= 0 {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, control) {
 		return []fault.Field{{Pointer: pointer, Code: "bad_characters", Message: "This holds control characters; use printable text in one line."}}
 	}
 	return nil
+}
+
+func control(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
 // CheckEmail collects what is wrong with an e-mail address.
