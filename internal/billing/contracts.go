@@ -64,7 +64,8 @@ func (s *Service) completeContracts(ctx context.Context, tx pgx.Tx, tenant uuid.
 			versions[v.ID] = v
 		}
 		c.Version = v
-		c.Own = Overridden(v.Placed(c.Customer.ID, c.Plan), over[c.Subscription], now)
+		c.Overrides = over[c.Subscription]
+		c.Own = Overridden(v.Placed(c.Customer.ID, c.Plan), c.Overrides, now)
 		c.Limits = append(append([]limits.Limit{}, c.Tenant.Limits...), c.Own...)
 	}
 	return nil

@@ -138,7 +138,7 @@ func (s *Service) Check(ctx context.Context, tenant uuid.UUID, c Change) (Report
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{CeilingPercent: t.CeilingPercent, Rows: rows(routes, sales(contracts, c), s.now())}
+	r := Report{CeilingPercent: t.CeilingPercent, Rows: rows(routes, sales(contracts, c, s.now()), s.now())}
 	if r.CeilingPercent > 0 {
 		plans, err := s.billing.Plans(ctx, tenant, uuid.Nil, mostPlans)
 		if err != nil {
@@ -175,11 +175,12 @@ func (r Report) tips(list []limits.Limit) bool {
 // sale is one customer's limits, before and after a change; nil: it is none.
 type sale struct{ before, after []limits.Limit }
 
-func sales(contracts []billing.Contract, c Change) (out []sale) {
+// sales are what customers have. An override stays through any change of plan.
+func sales(contracts []billing.Contract, c Change, now time.Time) (out []sale) {
 	for _, x := range contracts {
 		s := sale{limitsOf(x.Own), limitsOf(x.Own)}
 		if x.PlanID == c.Plan && c.Plan != uuid.Nil || x.Customer.ID == c.Customer && c.Customer != uuid.Nil {
-			s.after = limitsOf(c.Limits)
+			s.after = limitsOf(billing.Overridden(billing.Version{Limits: c.Limits}.Placed(x.Customer.ID, x.Plan), x.Overrides, now))
 		}
 		out = append(out, s)
 	}

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/google/uuid"
 
@@ -98,8 +99,14 @@ func percentOf(sold, carried int64) int64 {
 	switch {
 	case sold == 0:
 		return 0
-	case sold == Unlimited || carried == 0 || sold > Unlimited/100:
+	case sold == Unlimited || carried == 0:
 		return Unlimited
 	}
-	return (sold*100 + carried - 1) / carried
+	high, low := bits.Mul64(uint64(sold), 100)
+	low, carry := bits.Add64(low, uint64(carried-1), 0)
+	if high += carry; high >= uint64(carried) {
+		return Unlimited
+	}
+	n, _ := bits.Div64(high, low, uint64(carried))
+	return int64(min(n, Unlimited))
 }

@@ -106,6 +106,10 @@ func TestARatioIsRoundedUpAndReadsAsAFactor(t *testing.T) {
 		{1, 0, Unlimited, "without end more than"},
 		{Unlimited, 5, Unlimited, "without end more than"},
 		{400, 100, 400, "4 times"},
+		{92e15, 30e15, 307, "3.07 times"},
+		{Unlimited - 1, Unlimited - 1, 100, "1 times"},
+		{Unlimited - 1, 1, Unlimited, "without end more than"},
+		{1, Unlimited - 1, 1, "0.01 times"},
 	} {
 		if got := percentOf(c.sold, c.carried); got != c.percent || Times(got) != c.words {
 			t.Errorf("%d of %d: %d, %q", c.sold, c.carried, got, Times(got))

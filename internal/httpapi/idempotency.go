@@ -66,12 +66,14 @@ func (s *Server) once(r *request, do func() (status int, answer any, err error))
 			return err
 		}
 		if found {
-			r.echo.Response().Header().Set(idempotentReplayed, "true")
-			return answerBlob(r.echo, replay)
+			return answerAgain(r.echo, replay)
 		}
 		r.ctx = tenants.WithClaim(r.ctx, *claim)
 	}
 	status, answer, err := do()
+	if err != nil && claim != nil {
+		return s.refused(r, *claim, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,24 @@ func (s *Server) once(r *request, do func() (status int, answer any, err error))
 	return r.echo.JSON(status, answer)
 }
 
-func answerBlob(c echo.Context, r tenants.Replay) error {
+// refused answers a request that was refused: by what its own twin made meanwhile,
+// where it has one, and then the twin's answer is its answer.
+func (s *Server) refused(r *request, claim tenants.Claim, why error) error {
+	if fault.Is(why, fault.Unavailable) || fault.Of(why).Code == "idempotency_in_flight" {
+		return why
+	}
+	replay, found, err := s.tenants.RecallTwin(r.ctx, r.tenant(), claim)
+	switch {
+	case !found:
+		return why
+	case err != nil:
+		return err
+	}
+	return answerAgain(r.echo, replay)
+}
+
+func answerAgain(c echo.Context, r tenants.Replay) error {
+	c.Response().Header().Set(idempotentReplayed, "true")
 	if r.Status == http.StatusNoContent {
 		return c.NoContent(r.Status)
 	}

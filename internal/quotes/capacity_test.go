@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/billing"
 	"weir/internal/fault"
 	"weir/internal/limits"
 	"weir/internal/quotes"
@@ -85,5 +86,30 @@ func TestAnExistingCustomersQuoteCountsInThePlaceOfWhatItHas(t *testing.T) {
 	must(t, err)
 	if m := report.Rows[0].Measures[0]; m.Sold != 500 || m.After != 1000 {
 		t.Fatalf("%+v", m)
+	}
+}
+
+func TestAnOverrideCountsInThePlaceOfWhatACustomersQuoteSays(t *testing.T) {
+	r := newRig(t)
+	r.keyFor("Practice", 500)
+	c, err := r.tenants.AddCustomer(t.Context(), r.tenant, tenants.NewCustomer{Name: "Kestrel"})
+	must(t, err)
+	_, err = r.billing.Subscribe(t.Context(), r.tenant, c.ID, r.plan.ID)
+	must(t, err)
+	until := r.clock().Add(time.Hour)
+	_, err = r.billing.AddOverride(t.Context(), r.tenant, billing.NewOverride{
+		Customer: c.ID, Reason: "a fair", Until: &until, Limit: limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 2000},
+	})
+	must(t, err)
+	w := r.wanted()
+	w.Customer, w.Own = c.ID, ownTerms(900, "99.00")
+	q := r.add(w)
+	for _, want := range [][2]int64{{2000, 2000}, {500, 900}} {
+		report, err := r.quotes[0].Capacity(t.Context(), r.tenant, q)
+		must(t, err)
+		if m := report.Rows[0].Measures[0]; m.Sold != want[0] || m.After != want[1] {
+			t.Errorf("%+v", m)
+		}
+		r.pass(time.Hour)
 	}
 }

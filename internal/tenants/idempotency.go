@@ -44,14 +44,24 @@ func WithClaim(ctx context.Context, c Claim) context.Context {
 // One whose answer is not there yet is a Conflict idempotency_in_flight; where
 // it was lost, idempotency_answer_lost: the change was made, once.
 func (s *Service) Recall(ctx context.Context, tenant uuid.UUID, c Claim) (r Replay, found bool, err error) {
+	return s.recall(ctx, tenant, c, uuid.Nil)
+}
+
+// RecallTwin is Recall for a try that was refused, and has taken no claim: found
+// is another one, at the same time, which was carried out.
+func (s *Service) RecallTwin(ctx context.Context, tenant uuid.UUID, c Claim) (r Replay, found bool, err error) {
+	return s.recall(ctx, tenant, c, c.RequestID)
+}
+
+func (s *Service) recall(ctx context.Context, tenant uuid.UUID, c Claim, but uuid.UUID) (r Replay, found bool, err error) {
 	var request []byte
 	var status *int
 	var at time.Time
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 			select request_hash, status, answer, created_at from idempotency_keys
-			where tenant_id = $1 and credential_id = $2 and key_hash = $3 and created_at > $4`,
-			tenant, c.Credential, c.Key[:], s.now().Add(-claimLife)).Scan(&request, &status, &r.Answer, &at)
+			where tenant_id = $1 and credential_id = $2 and key_hash = $3 and created_at > $4 and request_id <> $5`,
+			tenant, c.Credential, c.Key[:], s.now().Add(-claimLife), but).Scan(&request, &status, &r.Answer, &at)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

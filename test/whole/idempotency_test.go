@@ -94,3 +94,36 @@ func TestARefusedRequestLeavesItsIdempotencyKeyFree(t *testing.T) {
 		t.Fatal(a)
 	}
 }
+
+// C3 of the cases from the field, by what is topped up here: room for a while.
+func TestATopUpUnderOneKeyIsGivenOnceHoweverOftenItIsSent(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{Plan: []stack.Limit{{Dimension: "requests", Window: "minute", Amount: 10}}})
+	body := fmt.Sprintf(`{"customer": %q, "limit": {"dimension": "requests", "window": "minute", "amount": 110}, "reason": "a launch"}`, w.Customer)
+	answers := make(chan stack.Answer)
+	for range 8 {
+		go func() { answers <- post(t, w.ManagementKey, "top-up", "/api/v1/overrides", body) }()
+	}
+	ids := map[string]bool{}
+	for range 8 {
+		switch a := <-answers; {
+		case a.Status == 201:
+			ids[a.Text("id")] = true
+		case a.Status != 409 || a.Text("code") != "idempotency_in_flight":
+			t.Errorf("got %s", a)
+		}
+	}
+	again := post(t, w.ManagementKey, "top-up", "/api/v1/overrides", body)
+	if again.Status != 201 || again.Header.Get("Idempotent-Replayed") != "true" || len(ids) != 1 || !ids[again.Text("id")] {
+		t.Errorf("answers name %v, and the last is %s", ids, again)
+	}
+	if a := post(t, w.ManagementKey, "another", "/api/v1/overrides", body); a.Status != 409 || a.Text("code") != "override_overlaps" {
+		t.Errorf("under another key: %s", a)
+	}
+	if n := stack.Value[int](t, weir, `select count(*)::int from overrides where tenant_id = $1`, tenantUUID(t, w)); n != 1 {
+		t.Errorf("%d overrides", n)
+	}
+	if n := stack.Value[int](t, weir, `select count(*)::int from audit_entries where tenant_id = $1 and action = 'override.created'`, tenantUUID(t, w)); n != 1 {
+		t.Errorf("%d audit entries", n)
+	}
+}
