@@ -132,7 +132,7 @@ func withoutSecret(answer any) ([]byte, error) {
 		return nil, err
 	}
 	before := len(members)
-	for _, secret := range []string{"secret", "sign_in_url"} {
+	for _, secret := range []string{"secret", "sign_in_url", "public_url"} {
 		delete(members, secret)
 	}
 	if len(members) == before {

@@ -90,9 +90,10 @@ type Taken struct {
 }
 
 // Accept makes customer, subscription and first API key of an open quote, and
-// mails the way into the customer's portal, or nothing of it. Accepted again, also at once, it gives the same result without
-// the secret. A customer that is on a plan moves to the quote's; one that has a
-// key gets no other. A version that is not out any more, and a quote that cannot
+// mails the way into the customer's portal, or nothing of it: to who accepted,
+// where the customer is made by that, else to whom the quote was sent. Accepted
+// again, also at once, it gives the same result without the secret. A customer
+// that is on a plan moves to the quote's; one that has a key gets no other. A version that is not out any more, and a quote that cannot
 // be accepted any more, are Conflicts.
 func (s *Service) Accept(ctx context.Context, token string, a Acceptance) (Taken, error) {
 	a.Name, a.Email = strings.TrimSpace(a.Name), strings.TrimSpace(a.Email)
@@ -157,8 +158,10 @@ func answerable(p Public, version int) error {
 func (s *Service) take(ctx context.Context, tx pgx.Tx, p *Public, a Acceptance) (secret string, err error) {
 	tenant := p.Tenant.ID
 	q := &p.Quote
+	to := q.To.Email // of a customer that there is: its portal is nobody's who came by the link
 	q.Result.Customer = q.Customer
 	if q.Customer == uuid.Nil {
+		to = a.Email
 		c, err := s.tenants.AddCustomerTx(ctx, tx, tenant, tenants.NewCustomer{Name: q.To.Called(), Email: a.Email})
 		if err != nil {
 			return "", err
@@ -181,7 +184,7 @@ func (s *Service) take(ctx context.Context, tx pgx.Tx, p *Public, a Acceptance) 
 	if err := message.Emit(ctx, tx, tenant, message.QuoteAccepted, told(*q)); err != nil {
 		return "", err
 	}
-	if err := s.portal.OweLink(ctx, tx, tenant, q.Result.Customer, a.Email, portal.Accepted); err != nil {
+	if err := s.portal.OweLink(ctx, tx, tenant, q.Result.Customer, to, portal.Accepted); err != nil {
 		return "", err
 	}
 	return secret, tenants.Audit(ctx, tx, tenant, "quote.accepted", format(*q), noted(*q))

@@ -132,3 +132,27 @@ func TestALinkNeverComesToBeOfAnotherCustomer(t *testing.T) {
 		t.Errorf("it became %v's: %v", got.Result.Customer, err)
 	}
 }
+
+func TestTheWayIntoThePortalOfACustomerThatThereIsGoesToWhomTheQuoteWasSentAlone(t *testing.T) {
+	r := newRig(t)
+	x, err := r.tenants.AddCustomer(t.Context(), r.tenant, tenants.NewCustomer{Name: "Kestrel", Email: "ann@kestrel.example"})
+	must(t, err)
+	stranger := quotes.Acceptance{Version: 1, Name: "Mallory", Email: "mallory@elsewhere.example"}
+	mailed := func(to string) int {
+		return r.count(`select count(*) from mails where tenant_id = $1 and recipient = $2 and subject like 'Your limits%'`, to)
+	}
+	w := r.wanted()
+	w.Customer = x.ID
+	_, token := r.sent(w)
+	_, err = r.quotes[0].Accept(t.Context(), token, stranger)
+	must(t, err)
+	if mailed(stranger.Email) != 0 || mailed(w.To.Email) != 1 {
+		t.Errorf("%d to who came by the link, %d to whom it was sent", mailed(stranger.Email), mailed(w.To.Email))
+	}
+	_, token = r.sent(r.wanted())
+	_, err = r.quotes[0].Accept(t.Context(), token, stranger)
+	must(t, err)
+	if mailed(stranger.Email) != 1 {
+		t.Error("who made the customer has no way in")
+	}
+}

@@ -127,3 +127,22 @@ func TestATopUpUnderOneKeyIsGivenOnceHoweverOftenItIsSent(t *testing.T) {
 		t.Errorf("%d audit entries", n)
 	}
 }
+
+func TestWhatIsKeptForAnIdempotencyKeyOpensNoQuoteAndNoPortal(t *testing.T) {
+	t.Parallel()
+	w := weir.Setup(t, stack.Options{})
+	quote := weir.Want(t, 201, "POST", "/api/v1/quotes", w.ManagementKey, fmt.Sprintf(
+		`{"to": {"name": "Adaeze Finch", "email": "adaeze@marlow.example"}, "plan_version": %q}`, w.Version)).Text("id")
+	for _, x := range []struct{ path, body, link string }{
+		{"/api/v1/quotes/" + quote + "/send", `{}`, "public_url"},
+		{"/api/v1/customers/" + w.Customer + "/portal-link", `{"send": false}`, "sign_in_url"},
+	} {
+		first, again := post(t, w.ManagementKey, x.link, x.path, x.body), post(t, w.ManagementKey, x.link, x.path, x.body)
+		if first.Text(x.link) == "" || again.Header.Get("Idempotent-Replayed") != "true" || again.JSON(x.link) != nil {
+			t.Errorf("%s: first %s, again %s", x.path, first, again)
+		}
+		if n := stack.Value[int](t, weir, `select count(*)::int from idempotency_keys where tenant_id = $1 and position(convert_to($2, 'utf8') in answer) > 0`, tenantUUID(t, w), first.Text(x.link)); n != 0 {
+			t.Errorf("%s: the link stands readable in %d rows", x.path, n)
+		}
+	}
+}
