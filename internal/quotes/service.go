@@ -3,6 +3,7 @@ package quotes
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,6 +84,9 @@ const counts = `and v.version = coalesce(q.out_version, (
 	select max(d.version) from quote_versions d where d.tenant_id = q.tenant_id and d.quote_id = q.quote_id)) `
 
 func (s *Service) read(ctx context.Context, tx pgx.Tx, tenant, quote uuid.UUID, version int) (Quote, error) {
+	if version > math.MaxInt32 {
+		return Quote{}, tenants.NotFound("quote")
+	}
 	which, args := counts, []any{tenant, quote}
 	if version != 0 {
 		which, args = `and v.version = $3 `, append(args, version)
@@ -138,7 +142,7 @@ func (s *Service) Quotes(ctx context.Context, tenant uuid.UUID, f Filter, after 
 			and q.quote_id < $2
 			and ($3 = '{}'::text[] or case when q.status in ('sent', 'viewed') and v.valid_until <= $7 then 'expired' else q.status end = any($3))
 			and ($4 = '00000000-0000-0000-0000-000000000000'::uuid or q.customer_id = $4 or v.customer_id = $4)
-			and ($5 = '' or q.to_name ilike $6 or q.to_company ilike $6 or q.to_email ilike $6 or 'q-' || q.year || '-' || lpad(q.sequence::text, 3, '0') ilike $6)
+			and ($5 = '' or q.to_name ilike $6 or q.to_company ilike $6 or q.to_email ilike $6 or 'q-' || q.year || '-' || lpad(q.sequence::text, greatest(3, length(q.sequence::text)), '0') ilike $6)
 			order by q.quote_id desc limit $8`,
 			tenant, tenants.After(after), statuses, f.Customer, f.Text, tenants.Containing(f.Text), s.now(), limit+1)
 		if err != nil {

@@ -156,3 +156,18 @@ func TestTheWayIntoThePortalOfACustomerThatThereIsGoesToWhomTheQuoteWasSentAlone
 		t.Error("who made the customer has no way in")
 	}
 }
+
+func TestAQuoteIsFoundByItsNumberHoweverManyThereAre(t *testing.T) {
+	r := newRig(t)
+	r.sql(`insert into quote_numbers (tenant_id, year, last) values ($1, $2, 1233)`, r.clock().In(time.FixedZone("", 3600)).Year())
+	q := r.add(r.wanted())
+	for _, text := range []string{q.Number, "1234", "q-20"} {
+		page, err := r.quotes[0].Quotes(t.Context(), r.tenant, quotes.Filter{Text: text}, uuid.Nil, 10)
+		if err != nil || len(page.Items) != 1 || page.Items[0].Number != q.Number {
+			t.Errorf("%s by %q: %+v, %v", q.Number, text, page.Items, err)
+		}
+	}
+	if _, err := r.quotes[0].Quote(t.Context(), r.tenant, q.ID, 1<<40); code(err) != "not_found" {
+		t.Errorf("a version that there cannot be: %v", err)
+	}
+}
