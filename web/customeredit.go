@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/internal/auth"
+	"weir/internal/billing"
 	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/portal"
@@ -98,7 +99,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	}
 	at := "/customers/" + c.Param("id")
 	ask := ui.Confirm{
-		Title: "Erase " + x.Name + "?", Text: "Name, address and your own id of it go; from its quotes whom they were for, notes and answers, with the mail and webhook messages that say so; and from its calls who used it and their tags. What could be accepted yet is withdrawn. This cannot be taken back. The audit keeps what it has noted, and files that were exported stay with who has them.",
+		Title: "Erase " + x.Name + "?", Text: "Name, address and your own id of it go; from its quotes whom they were for, notes and answers, with the mail and webhook messages that say so; from its overrides why it has them; and from its calls who used it and their tags. What could be accepted yet is withdrawn. This cannot be taken back. The audit keeps what it has noted, and files that were exported stay with who has them.",
 		Action: at + "/erase", Back: at, Keep: "Keep it", Do: "Erase for good", Word: x.Name, Typed: ui.Input{Name: "word"},
 	}
 	if c.Request().Method != http.MethodPost {
@@ -119,7 +120,7 @@ func (p *Pages) erasePage(c echo.Context, who auth.Person, w workspace) error {
 	if strings.TrimSpace(f.Get("word")) != x.Name {
 		return p.askAgain(c, w, ask, f)
 	}
-	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, quotes.Forget, portal.Forget, exports.Forget); err != nil {
+	if _, err := p.tenants.EraseCustomer(asPerson(c, who), who.Tenant, x.ID, usage.Erase, quotes.Forget, billing.Forget, portal.Forget, exports.Forget); err != nil {
 		return err
 	}
 	return done(c, at, "customer-erased")

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 
+	"weir/internal/billing"
 	"weir/internal/exports"
 	"weir/internal/id"
 	"weir/internal/portal"
@@ -79,6 +80,6 @@ func eraseCustomer(s *Server, r *request, _ none, _ none) (customerJSON, error) 
 	if err != nil {
 		return customerJSON{}, err
 	}
-	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, quotes.Forget, portal.Forget, exports.Forget)
+	c, err := s.tenants.EraseCustomer(r.ctx, r.tenant(), customer, usage.Erase, quotes.Forget, billing.Forget, portal.Forget, exports.Forget)
 	return customerOf(c), err
 }

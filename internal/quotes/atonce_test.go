@@ -66,7 +66,7 @@ func (x struggle) doings() map[string]func(context.Context, *quotes.Service) err
 		},
 		"lapse": func(ctx context.Context, s *quotes.Service) error { return s.Lapse(ctx) },
 		"erase": func(ctx context.Context, _ *quotes.Service) error {
-			return none(x.tenants.EraseCustomer(ctx, x.tenant, x.customer, usage.Erase, quotes.Forget, portal.Forget, exports.Forget))
+			return none(x.tenants.EraseCustomer(ctx, x.tenant, x.customer, usage.Erase, quotes.Forget, billing.Forget, portal.Forget, exports.Forget))
 		},
 		"suspend": func(ctx context.Context, _ *quotes.Service) error {
 			return none(x.tenants.SuspendCustomer(ctx, x.tenant, x.customer))

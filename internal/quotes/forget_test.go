@@ -3,6 +3,8 @@ package quotes_test
 import (
 	"testing"
 
+	"weir/internal/billing"
+	"weir/internal/limits"
 	"weir/internal/quotes"
 	"weir/internal/tenants"
 )
@@ -19,19 +21,24 @@ func TestAnErasedCustomerIsNamedInNoneOfItsQuotesAndMails(t *testing.T) {
 	_, third := r.sent(w)
 	_, err = r.quotes[0].Decline(t.Context(), third, 1, "too dear, says Adaeze")
 	must(t, err)
+	_, err = r.billing.AddOverride(t.Context(), r.tenant, billing.NewOverride{
+		Customer: got.Result.Customer, Reason: "Adaeze asked for it", Limit: limits.Limit{Dimension: limits.DimensionRequests, Window: limits.WindowMinute, Amount: 700},
+	})
+	must(t, err)
 	other := r.wanted()
 	other.To = quotes.Recipient{Name: "Bo Kestrel", Email: "bo@kestrel.example"}
 	kept, _ := r.sent(other)
 	for range 2 {
-		_, err = r.tenants.EraseCustomer(t.Context(), r.tenant, got.Result.Customer, quotes.Forget)
+		_, err = r.tenants.EraseCustomer(t.Context(), r.tenant, got.Result.Customer, quotes.Forget, billing.Forget)
 		must(t, err)
 	}
 	for what, sql := range map[string]string{
-		"quotes":   `select count(*) from quotes x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
-		"versions": `select count(*) from quote_versions x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
-		"messages": `select count(*) from webhook_messages x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
-		"entries":  `select count(*) from audit_entries x where tenant_id = $1 and action like 'quote.%' and x::text ~* 'adaeze|marlow|too dear'`,
-		"mails":    `select count(*) from mails x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"quotes":    `select count(*) from quotes x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"versions":  `select count(*) from quote_versions x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"overrides": `select count(*) from overrides x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"messages":  `select count(*) from webhook_messages x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
+		"entries":   `select count(*) from audit_entries x where tenant_id = $1 and action like 'quote.%' and x::text ~* 'adaeze|marlow|too dear'`,
+		"mails":     `select count(*) from mails x where tenant_id = $1 and x::text ~* 'adaeze|marlow'`,
 	} {
 		if n := r.count(sql); n != 0 {
 			t.Errorf("%d %s name who was erased", n, what)
