@@ -130,3 +130,39 @@ func TestEveryStateCanBeTakenBackInATrialAsOutsideOfIt(t *testing.T) {
 		})
 	}
 }
+
+func TestATokenOfOneKindOfPreviewCarriesOutNoOther(t *testing.T) {
+	l := newLives(t, "2026-04-01T00:00:00Z")
+	ctx := t.Context()
+	p, large := l.sold(t, "Team", priced("10.00", 1)), l.sold(t, "Large", priced("20.00", 2))
+	sub := l.on(t, p)
+	_, err := l.AddVersion(ctx, l.tenant, p.ID, priced("11.00", 3))
+	must(t, err)
+	_, err = l.Publish(ctx, l.tenant, p.ID)
+	must(t, err)
+	many, err := l.PreviewMany(ctx, l.tenant, billing.ManyMove{Plan: p.ID})
+	must(t, err)
+	one, err := l.PreviewChange(ctx, l.tenant, sub.ID, large.ID, "")
+	must(t, err)
+	for what, do := range map[string]func() error{
+		"one by that of many":           func() error { _, err := l.ChangeBy(ctx, l.tenant, sub.ID, many.Token); return err },
+		"many by that of one":           func() error { _, err := l.MoveMany(ctx, l.tenant, p.ID, one.Token); return err },
+		"another plan's by that of one": func() error { _, err := l.MoveMany(ctx, l.tenant, large.ID, many.Token); return err },
+		"one by half of a token":        func() error { _, err := l.ChangeBy(ctx, l.tenant, sub.ID, one.Token[:len(one.Token)/2]); return err },
+		"one by nothing":                func() error { _, err := l.ChangeBy(ctx, l.tenant, sub.ID, ""); return err },
+	} {
+		if err := do(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// The same bytes written otherwise are the same token, and carry it out once.
+	for _, token := range []string{one.Token, one.Token[:9] + "\n" + one.Token[9:], "\r" + one.Token} {
+		_, err := l.ChangeBy(ctx, l.tenant, sub.ID, token)
+		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v", token[:12], err)
+		}
+	}
+	if got := l.read(t, sub); got.PlanVersion != large.Version.ID || l.audited(t, "subscription.changed") != 1 {
+		t.Errorf("it is on %s after %d changes", got.PlanVersion, l.audited(t, "subscription.changed"))
+	}
+}

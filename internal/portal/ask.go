@@ -66,16 +66,23 @@ func (s *Service) answer(ctx context.Context, email string) error {
 		if err != nil {
 			return err
 		}
-		ways = append(ways, w)
+		if w.URL != "" {
+			ways = append(ways, w)
+		}
+	}
+	if len(ways) == 0 {
+		return nil
 	}
 	return s.mailer.Send(ctx, askedMail(email, s.url, ways, s.now()))
 }
 
+// wayTo makes a link; none where the customer has another address, or was erased,
+// since it was found by this one.
 func (s *Service) wayTo(ctx context.Context, tenant, customer uuid.UUID, email string) (way, error) {
 	var w way
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		x, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
-		if err != nil {
+		x, err := held(ctx, tx, tenant, customer)
+		if err != nil || !strings.EqualFold(x.Email, email) {
 			return err
 		}
 		brand, err := branding.Read(ctx, tx, tenant)

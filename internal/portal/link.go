@@ -50,7 +50,7 @@ type Link struct {
 func (s *Service) MakeLink(ctx context.Context, tenant, customer uuid.UUID) (Link, error) {
 	var link Link
 	err := s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		x, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+		x, err := held(ctx, tx, tenant, customer)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (s *Service) SendLink(ctx context.Context, tenant, customer uuid.UUID) (to 
 		return "", fault.New(fault.Refused, "no_mail", "This installation sends no mail. Make the link and hand it over yourself.")
 	}
 	err = s.db.WithTenant(ctx, tenant, func(tx pgx.Tx) error {
-		x, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+		x, err := held(ctx, tx, tenant, customer)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (s *Service) SendLink(ctx context.Context, tenant, customer uuid.UUID) (to 
 // OweLink owes the mail with a new link in the caller's transaction: with it the
 // mail is sent, or nothing happened.
 func (s *Service) OweLink(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID, email string, why Why) error {
-	x, err := tenants.ReadCustomer(ctx, tx, tenant, customer)
+	x, err := held(ctx, tx, tenant, customer)
 	if err != nil {
 		return err
 	}
@@ -102,6 +102,14 @@ func (s *Service) OweLink(ctx context.Context, tx pgx.Tx, tenant, customer uuid.
 	m := brand.Letter(linkMail(brand.Name(), x.Name, s.url, why))
 	m.To, m.Link = email, link.URL
 	return s.teller.OweMail(ctx, tx, tenant, m)
+}
+
+// held reads a customer that is not erased while its link is made.
+func held(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) (tenants.Customer, error) {
+	if err := tenants.HoldCustomer(ctx, tx, tenant, customer); err != nil {
+		return tenants.Customer{}, err
+	}
+	return tenants.ReadCustomer(ctx, tx, tenant, customer)
 }
 
 // insertLink writes a link down, and forgets the customer's that are long over.

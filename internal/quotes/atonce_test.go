@@ -121,3 +121,31 @@ func TestWhatIsDoneToAQuoteAndItsCustomerAtOnceWaitsForNobodyInACircle(t *testin
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+func TestALinkThatIsSentWhileItsCustomerIsErasedNamesNobodyAfterwards(t *testing.T) {
+	r := newRig(t)
+	for round := range 20 {
+		x := r.struggle(round)
+		email := fmt.Sprintf("marlow%d@marlow.example", round)
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				if _, err := r.doors[i%2].SendLink(t.Context(), r.tenant, x.customer); err != nil && code(err) != "customer_without_email" {
+					t.Errorf("sent: %v", err)
+				}
+			})
+			if i != 2 {
+				continue
+			}
+			all.Go(func() {
+				if err := x.doings()["erase"](t.Context(), r.quotes[0]); err != nil {
+					t.Errorf("erased: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := r.count(`select (select count(*) from portal_links where tenant_id = $1 and email = $2) + (select count(*) from mails where tenant_id = $1 and recipient = $2)`, email); n != 0 {
+			t.Fatalf("round %d: %d links and mails are left", round, n)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func newRig(t *testing.T) *rig {
 		r.books[i] = billing.New(r.pg.App, r.clock)
 		r.books[i].Sign([]byte("of both"))
 		teller := notify.New(r.pg.App, r.tenants, guard, r.clock)
-		r.doors[i] = portal.New(r.pg.App, r.tenants, teller, nil, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
+		r.doors[i] = portal.New(r.pg.App, r.tenants, teller, &notify.Outbox{}, "https://weir.example", slog.New(slog.DiscardHandler), r.clock)
 		r.quotes[i] = quotes.New(r.pg.App, r.tenants, r.books[i], teller, r.doors[i], capacity.New(r.tenants, r.books[i], r.clock), "https://weir.example", r.clock)
 	}
 	r.billing = r.books[0]
