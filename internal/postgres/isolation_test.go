@@ -48,7 +48,7 @@ func fill(t *testing.T, db *postgres.DB, tenant uuid.UUID) {
 			{`insert into subscription_periods (tenant_id, subscription_id, starts_at, ends_at, number, zone) values ($1, $2, now(), now() + interval '1 month', 0, 'UTC')`, []any{subscription}},
 			{`insert into subscription_changes (tenant_id, subscription_id, changed_at, from_version_id, to_version_id) values ($1, $2, now(), $3, $3)`, []any{subscription, version}},
 			{`insert into overrides (tenant_id, override_id, subscription_id, customer_id, reason, starts_at, actor_kind, created_at) values ($1, $2, $3, $4, 'r', now(), 'system', now())`, []any{id.New(), subscription, customer}},
-			{`insert into quotes (tenant_id, quote_id, year, sequence, to_name, to_email, status, created_at) values ($1, $2, 2026, 1, 'Q', 'q@b.example', 'draft', now())`, []any{endpoint}},
+			{`insert into quotes (tenant_id, quote_id, year, sequence, status, created_at) values ($1, $2, 2026, 1, 'draft', now())`, []any{endpoint}},
 			{`insert into quote_versions (tenant_id, quote_id, version, state, plan_version_id, own_terms, valid_until, created_at) values ($1, $2, 1, 'draft', $3, false, now(), now())`, []any{endpoint, version}},
 			{`insert into quote_numbers (tenant_id, year, last) values ($1, 2026, 1)`, nil},
 			{`insert into idempotency_keys (tenant_id, credential_id, key_hash, request_hash, request_id, created_at) values ($1, $2, sha256('k'), sha256('r'), $2, now())`, []any{id.New()}},

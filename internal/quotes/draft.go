@@ -96,8 +96,8 @@ func (s *Service) Add(ctx context.Context, tenant uuid.UUID, w Wanted) (Quote, e
 			return err
 		}
 		if _, err = tx.Exec(ctx, `
-			insert into quotes (tenant_id, quote_id, year, sequence, to_name, to_email, status, created_at)
-			values ($1, $2, $3, $4, 'x', 'x@x', 'draft', $5)`, tenant, q.ID, year, sequence, q.CreatedAt); err != nil {
+			insert into quotes (tenant_id, quote_id, year, sequence, status, created_at)
+			values ($1, $2, $3, $4, 'draft', $5)`, tenant, q.ID, year, sequence, q.CreatedAt); err != nil {
 			return err
 		}
 		q, err = s.draft(ctx, tx, t, q.ID, 1, w)
@@ -202,20 +202,21 @@ func (s *Service) draft(ctx context.Context, tx pgx.Tx, t tenants.Tenant, quote 
 	}
 	if _, err = tx.Exec(ctx, `
 		update quotes
-		set customer_id = nullif($3, '00000000-0000-0000-0000-000000000000'::uuid), to_name = $4, to_email = $5, to_company = $6,
+		set customer_id = nullif($3, '00000000-0000-0000-0000-000000000000'::uuid),
 		    status = case when out_version is null then 'draft' else status end
-		where tenant_id = $1 and quote_id = $2`, t.ID, quote, w.Customer, w.To.Name, w.To.Email, w.To.Company); err != nil {
+		where tenant_id = $1 and quote_id = $2`, t.ID, quote, w.Customer); err != nil {
 		return Quote{}, err
 	}
 	if w.Volumes == nil {
 		w.Volumes = []Volume{}
 	}
 	if _, err = tx.Exec(ctx, `
-		insert into quote_versions (tenant_id, quote_id, version, state, plan_version_id, own_terms, volumes, note, valid_until, created_at)
-		values ($1, $2, $3, 'draft', $4, $5, $6, $7, $8, $9)
+		insert into quote_versions (tenant_id, quote_id, version, state, plan_version_id, own_terms, volumes, note, valid_until, created_at, to_name, to_email, to_company)
+		values ($1, $2, $3, 'draft', $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		on conflict (tenant_id, quote_id, version) do update
-		set state = 'draft', plan_version_id = excluded.plan_version_id, own_terms = excluded.own_terms, volumes = excluded.volumes, note = excluded.note, valid_until = excluded.valid_until`,
-		t.ID, quote, n, version, own, w.Volumes, w.Note, w.ValidUntil.UTC().Truncate(time.Microsecond), s.stamp()); err != nil {
+		set state = 'draft', plan_version_id = excluded.plan_version_id, own_terms = excluded.own_terms, volumes = excluded.volumes, note = excluded.note, valid_until = excluded.valid_until,
+		    to_name = excluded.to_name, to_email = excluded.to_email, to_company = excluded.to_company`,
+		t.ID, quote, n, version, own, w.Volumes, w.Note, w.ValidUntil.UTC().Truncate(time.Microsecond), s.stamp(), w.To.Name, w.To.Email, w.To.Company); err != nil {
 		return Quote{}, err
 	}
 	return s.read(ctx, tx, t.ID, quote, n)

@@ -41,19 +41,19 @@ func Forget(ctx context.Context, tx pgx.Tx, tenant, customer uuid.UUID) error {
 		delete from mails
 		where tenant_id = $1 and recipient in (
 		    select email from customers where tenant_id = $1 and customer_id = $2 and email is not null
-		    union select to_email from quotes where tenant_id = $1 and quote_id in `+ofCustomer+`
+		    union select to_email from quote_versions where tenant_id = $1 and quote_id in `+ofCustomer+`
 		    union select decided_email from quote_versions where tenant_id = $1 and quote_id in `+ofCustomer+`)`, tenant, customer); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
 		update quote_versions
-		set note = '', decided_name = '', decided_email = '', decline_reason = '', state = case state when 'draft' then 'discarded' else state end
-		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer); err != nil {
+		set to_name = $3, to_email = '', to_company = '', note = '', decided_name = '', decided_email = '', decline_reason = '', state = case state when 'draft' then 'discarded' else state end
+		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer, tenants.ErasedName); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
 		update quotes
-		set to_name = $3, to_email = '', to_company = '', status = case when status in ('draft', 'sent', 'viewed') then 'withdrawn' else status end
-		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer, tenants.ErasedName)
+		set status = case when status in ('draft', 'sent', 'viewed') then 'withdrawn' else status end
+		where tenant_id = $1 and quote_id in `+ofCustomer, tenant, customer)
 	return err
 }

@@ -70,7 +70,7 @@ func (s *Service) Quote(ctx context.Context, tenant, quote uuid.UUID, version in
 }
 
 const quoteQuery = `
-	select q.quote_id, q.year, q.sequence, q.status, coalesce(q.customer_id, '00000000-0000-0000-0000-000000000000'), q.to_name, q.to_email, q.to_company, q.created_at,
+	select q.quote_id, q.year, q.sequence, q.status, coalesce(q.customer_id, '00000000-0000-0000-0000-000000000000'), v.to_name, v.to_email, v.to_company, q.created_at,
 	       v.version, v.plan_version_id, v.own_terms, v.volumes, v.note, v.valid_until, v.ratio_percent, v.reason,
 	       v.sent_at, v.viewed_at, v.views, v.decided_at, v.decided_name, v.decided_email, v.decline_reason,
 	       coalesce(v.customer_id, '00000000-0000-0000-0000-000000000000'), coalesce(v.subscription_id, '00000000-0000-0000-0000-000000000000'), coalesce(v.api_key_id, '00000000-0000-0000-0000-000000000000'),
@@ -142,7 +142,7 @@ func (s *Service) Quotes(ctx context.Context, tenant uuid.UUID, f Filter, after 
 			and q.quote_id < $2
 			and ($3 = '{}'::text[] or case when q.status in ('sent', 'viewed') and v.valid_until <= $7 then 'expired' else q.status end = any($3))
 			and ($4 = '00000000-0000-0000-0000-000000000000'::uuid or q.customer_id = $4 or v.customer_id = $4)
-			and ($5 = '' or q.to_name ilike $6 or q.to_company ilike $6 or q.to_email ilike $6 or 'q-' || q.year || '-' || lpad(q.sequence::text, greatest(3, length(q.sequence::text)), '0') ilike $6)
+			and ($5 = '' or v.to_name ilike $6 or v.to_company ilike $6 or v.to_email ilike $6 or 'q-' || q.year || '-' || lpad(q.sequence::text, greatest(3, length(q.sequence::text)), '0') ilike $6)
 			order by q.quote_id desc limit $8`,
 			tenant, tenants.After(after), statuses, f.Customer, f.Text, tenants.Containing(f.Text), s.now(), limit+1)
 		if err != nil {

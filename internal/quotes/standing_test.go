@@ -171,3 +171,41 @@ func TestAQuoteIsFoundByItsNumberHoweverManyThereAre(t *testing.T) {
 		t.Errorf("a version that there cannot be: %v", err)
 	}
 }
+
+func TestWhomAVersionIsForIsFrozenWithIt(t *testing.T) {
+	r := newRig(t)
+	w := r.wanted()
+	q, token := r.sent(w)
+	next := w
+	next.To = quotes.Recipient{Name: "Bo Kestrel", Email: "bo@kestrel.example", Company: "Kestrel"}
+	draft, err := r.quotes[0].Revise(t.Context(), r.tenant, q.ID, "", next)
+	must(t, err)
+	if draft.To != next.To {
+		t.Errorf("the draft is for %+v", draft.To)
+	}
+	if p, err := r.quotes[1].Open(t.Context(), token, true); err != nil || p.To != w.To {
+		t.Errorf("what is out is for %+v, %v", p.To, err)
+	}
+	_, err = r.quotes[0].Resend(t.Context(), r.tenant, q.ID)
+	must(t, err)
+	if n := r.count(`select count(*) from mails where tenant_id = $1 and recipient = $2`, w.To.Email); n != 2 {
+		t.Errorf("%d mails to whom it was sent", n)
+	}
+	got, err := r.quotes[0].Accept(t.Context(), token, yes(1))
+	must(t, err)
+	c, err := r.tenants.Customer(t.Context(), r.tenant, got.Result.Customer)
+	if err != nil || c.Name != w.To.Called() {
+		t.Errorf("the customer is %+v, %v", c, err)
+	}
+	q, token = r.sent(w)
+	_, err = r.quotes[0].Revise(t.Context(), r.tenant, q.ID, "", next)
+	must(t, err)
+	q, err = r.quotes[0].Send(t.Context(), r.tenant, q.ID, "")
+	must(t, err)
+	if p, err := r.quotes[1].Open(t.Context(), token, true); err != nil || p.To != next.To || q.To != next.To {
+		t.Errorf("the next version is for %+v, %v", p.To, err)
+	}
+	if r.try(`update quote_versions set to_name = 'another' where tenant_id = $1`) == nil {
+		t.Error("the database changes whom it was sent to")
+	}
+}
