@@ -100,8 +100,7 @@ func (m *model) story(l limits.Limit) *story {
 	bucket, was := l.Policy == limits.PolicyBucket, s.now()
 	var before *big.Int
 	if bucket {
-		before = s.level(m.latest)
-		s.forgiven = s.forgiven && (before.Cmp(ceiling(was)) < 0 || was.Amount == 0)
+		before = s.rested(m.latest)
 	}
 	if was.Amount == l.Amount && was.Burst == l.Burst {
 		return s
@@ -171,10 +170,17 @@ func (s *story) level(until time.Time) *big.Int {
 	return level
 }
 
+// rested is the level; at a full one nothing is left of what was forgiven.
+func (s *story) rested(at time.Time) *big.Int {
+	level, l := s.level(at), s.now()
+	s.forgiven = s.forgiven && (level.Cmp(ceiling(l)) < 0 || l.Amount == 0)
+	return level
+}
+
 // overrun charges a bucket what a call took beyond its estimate, at most down to
 // one ceiling below zero.
 func (s *story) overrun(at time.Time, amount int64) {
-	room := new(big.Int).Add(s.level(at), ceiling(s.now()))
+	room := new(big.Int).Add(s.rested(at), ceiling(s.now()))
 	taken := grains(amount)
 	if taken.Cmp(room) > 0 {
 		taken = room
