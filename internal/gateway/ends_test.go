@@ -33,9 +33,11 @@ func TestAClockThatDiffersFromTheLimitStoresChangesNoCall(t *testing.T) {
 			for i := range words {
 				words[i] = "word "
 			}
-			list[1].up.Choose(func(upstreamtest.Call) upstreamtest.Script {
-				return upstreamtest.Script{Words: words, Pause: 100 * time.Millisecond}
-			})
+			for _, p := range list { // the first may be found well again meanwhile
+				p.up.Choose(func(upstreamtest.Call) upstreamtest.Script {
+					return upstreamtest.Script{Words: words, Pause: 100 * time.Millisecond}
+				})
+			}
 			if a := s.Want(t, 200, "POST", "/v1/chat/completions", w.Key, front(true)); !strings.Contains(string(a.Body), "word ") || !strings.Contains(string(a.Body), "upstream_timeout") {
 				t.Errorf("a stream of 10 seconds where a call may take 4: %.100s … %s", a, a.Body[max(0, len(a.Body)-200):])
 			}
