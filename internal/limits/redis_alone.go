@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -343,9 +342,10 @@ func (a *alone) CapTotals(ctx context.Context, tenant uuid.UUID, keys []WindowKe
 	unseen := false
 	for i, k := range keys {
 		s, known := a.sight(identify([]byte(k.Ledger)))
-		known = known && s.atMS >= k.WindowStart.UnixMilli()
+		amount, named := a.amount(k.Ledger) // without it, what was left tells nothing of what is used
+		known = known && named && s.atMS >= k.WindowStart.UnixMilli()
 		if known {
-			totals[i].Amount = max(a.amount(k.Ledger)-s.left/a.parts, 0)
+			totals[i].Amount = max(amount-s.left/a.parts, 0)
 		}
 		unseen = unseen || !known
 		if !known || a.since.UnixMilli()-s.atMS > freshFor.Milliseconds() {
@@ -363,24 +363,25 @@ func (a *alone) CapTotals(ctx context.Context, tenant uuid.UUID, keys []WindowKe
 		return nil, err
 	}
 	for i, u := range used {
-		if a.amount(asked[i].Ledger) > 0 {
+		if amount, named := a.amount(asked[i].Ledger); amount > 0 || !named {
 			totals[places[i]].Amount = max(totals[places[i]].Amount, (u.Amount+a.parts-1)/a.parts)
 		}
 	}
 	return totals, nil
 }
 
-// amount is this process's part of the limit that a ledger belongs to.
-func (a *alone) amount(ledger string) int64 {
+// amount is this process's part of the limit that a ledger belongs to, where the
+// limit was told.
+func (a *alone) amount(ledger string) (n int64, named bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n, known := a.amounts[ledger]; known {
-		return n
+	if n, named = a.amounts[ledger]; named {
+		return n, true
 	}
 	for name, n := range a.amounts {
 		if len(ledger) > len(name) && ledger[:len(name)] == name {
-			return n
+			return n, true
 		}
 	}
-	return math.MaxInt64 / 2
+	return 0, false
 }

@@ -44,7 +44,7 @@ func TestWhileRedisIsStoppedCallsAreDecidedAndLimitsAreTold(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if admitted < 8 || admitted > 10 {
+	if admitted < 6 || admitted > 10 { // 6: where the third process, that of the stack, is known by now and has its share
 		t.Fatalf("%d admitted of 10", admitted)
 	}
 	server.Signal(syscall.SIGCONT)
