@@ -161,6 +161,9 @@ func (p *Pages) compare(c echo.Context, who auth.Person, w workspace) error {
 	}
 	to := versionNumbered(versions, c.QueryParam("to"), versions[0].Number)
 	from := versionNumbered(versions, c.QueryParam("from"), max(1, to.Number-1))
+	if from.Number == to.Number {
+		return c.Redirect(http.StatusSeeOther, "/plans/"+c.Param("id")+"/compare") // the newest with the one before
+	}
 	return show(c, http.StatusOK, compareView(compareOf(w, c.Param("id"), x.Name, billing.Compare(from, to))))
 }
 

@@ -24,6 +24,11 @@ func TestEverybodyOnAnOlderVersionIsMovedAfterAPreview(t *testing.T) {
 	must(t, err)
 	s.get("/plans/"+small, session).has(t, "Who is on it", "Kestrel", "Compare versions", "Move 1 customer to version 2", "14 trial days")
 	s.get("/plans/"+small+"/compare", session).has(t, "Version 1 and version 2", "Requests a day", "changed", "Trial days")
+	for _, same := range []string{"?to=1", "?from=2&to=2"} { // no version is compared with itself
+		if a := s.get("/plans/"+small+"/compare"+same, session); a.status != http.StatusSeeOther || a.header.Get("Location") != "/plans/"+small+"/compare" {
+			t.Errorf("%s: %d to %s", same, a.status, a.header.Get("Location"))
+		}
+	}
 	page := s.get("/plans/"+small+"/move?at=now", session)
 	page.has(t, "1 customer moves", "Kestrel", "version 1", "−10.00 EUR")
 	token := tokenField.FindStringSubmatch(page.body)[1]

@@ -17,7 +17,7 @@ const (
 func TestEveryPageBehindSignInIsKnown(t *testing.T) {
 	fresh := newcomer(t)
 	var shapes []string
-	for _, p := range append(site.Walk(busy(t)), site.Walk(fresh)...) {
+	for _, p := range append(site.Walk(busy(t), "/"), site.Walk(fresh, "/")...) {
 		shapes = append(shapes, p.Shape)
 	}
 	for _, s := range shapes {
@@ -37,9 +37,9 @@ func TestEveryPageBehindSignInIsKnown(t *testing.T) {
 // nothing that jumps, and not too heavy.
 func TestEveryPageIsSound(t *testing.T) {
 	inside := busy(t)
-	t.Run("inside", func(t *testing.T) { sound(t, inside.For(t), site.Walk(inside)) })
+	t.Run("inside", func(t *testing.T) { sound(t, inside.For(t), site.Walk(inside, "/")) })
 	fresh := newcomer(t)
-	t.Run("empty", func(t *testing.T) { sound(t, fresh.For(t), site.Walk(fresh)) })
+	t.Run("empty", func(t *testing.T) { sound(t, fresh.For(t), site.Walk(fresh, "/")) })
 	t.Run("outside", func(t *testing.T) {
 		var pages []site.Page
 		for _, path := range site.Outside {

@@ -10,7 +10,7 @@ import (
 // Whoever has no scripts reads the same figures, and can send the same forms.
 func TestEveryPageReadsTheSameWithoutScripts(t *testing.T) {
 	with := busy(t)
-	pages := site.Walk(with)
+	pages := site.Walk(with, "/")
 	without := with.Beside()
 	without.NoScript()
 	for _, p := range pages {

@@ -21,9 +21,9 @@ func TestScreenshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	inside := busy(t)
-	shoot(t, inside, filepath.Join(out, "busy"), site.Walk(inside))
+	shoot(t, inside, filepath.Join(out, "busy"), site.Walk(inside, "/"))
 	fresh := newcomer(t)
-	shoot(t, fresh, filepath.Join(out, "new"), site.Walk(fresh))
+	shoot(t, fresh, filepath.Join(out, "new"), site.Walk(fresh, "/"))
 	var outside []site.Page
 	for _, path := range site.Outside {
 		outside = append(outside, site.Page{Shape: path, Path: path})

@@ -29,6 +29,9 @@ var Inside = []string{
 	"/alerts", "/alerts/:id", "/alerts/:id/remove", "/webhooks", "/webhooks/:id", "/webhooks/:id/remove", "/webhooks/messages/:id", "/webhooks/new",
 }
 
+// Portal is the shape of every page of a customer's portal behind its door.
+var Portal = []string{"/portal", "/portal/agreement", "/portal/keys", "/portal/keys/:id/revoke", "/portal/requests", "/portal/requests/:id", "/portal/usage"}
+
 // Outside is every page that somebody sees who is not signed in.
 var Outside = []string{"/sign-in", "/sign-up", "/forgot", "/dev/outbox", "/portal/sign-in", "/portal/in/gone", "/sign-in/gone", "/reset/gone", "/confirm/gone", "/docs", "/docs/catalogue", "/docs/decisions", "/docs/errors", "/docs/gateway", "/docs/limits", "/docs/models", "/docs/plans", "/docs/usage", "/docs/webhooks", "/nowhere"}
 
@@ -52,12 +55,12 @@ func Shape(path string) string {
 	return ids.ReplaceAllString(links.ReplaceAllString(path, "/q/:token"), "/:id")
 }
 
-// Walk follows the links from where the tab is and returns one page of each
-// shape, in the order of their shapes. Files, and what is not of this
-// installation, are left alone.
-func Walk(tab *chrome.Tab) []Page {
-	found := map[string]string{"/": "/"}
-	for queue := []string{"/"}; len(queue) > 0; queue = queue[1:] {
+// Walk follows the links from a page and returns one page of each shape, in the
+// order of their shapes. Files, and what is not of this installation, are left
+// alone.
+func Walk(tab *chrome.Tab, from string) []Page {
+	found := map[string]string{Shape(from): from}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		tab.Open(queue[0])
 		var links []string
 		tab.JS(`[...document.querySelectorAll("a[href]")].filter((a) => !a.hasAttribute("download") && a.origin === location.origin).map((a) => a.pathname + a.search)`, &links)
